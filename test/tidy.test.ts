@@ -77,7 +77,7 @@ test('no name is meaningless', () => {
   expect(allOf(findNames)).toEqual([]);
 });
 
-test('the repository has no two exported types of one name in a workspace', () => {
+test('the repository has no two exported types of one name', () => {
   expect(findSharedNames(code).map(describeFinding)).toEqual([]);
 });
 

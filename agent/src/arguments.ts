@@ -1,5 +1,5 @@
 /** The agent's command line. Pure. */
-export type Command =
+export type AgentCommand =
   | {
       readonly kind: 'join';
       readonly address: string;
@@ -28,7 +28,7 @@ export const usage = `rackwright-agent: the agent on a rack's provisioning netwo
 `;
 
 /** Reads the words after the program's name. */
-export function parseArguments(words: readonly string[]): Command {
+export function parseArguments(words: readonly string[]): AgentCommand {
   const rest: string[] = [];
   let config = defaultConfig;
   let checks = false;
@@ -52,7 +52,7 @@ export function parseArguments(words: readonly string[]): Command {
   return commandOf(rest, config, newKey);
 }
 
-function commandOf(rest: readonly string[], config: string, newKey: boolean): Command {
+function commandOf(rest: readonly string[], config: string, newKey: boolean): AgentCommand {
   const [verb, address, token, ...more] = rest;
   if (verb === 'run' && address === undefined && !newKey) return { kind: 'run', config };
   if (verb === 'nginx' && address === undefined && !newKey) return { kind: 'nginx', config };

@@ -21,7 +21,7 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { createBmcDrivers } from './bmc-drivers.ts';
-import { BmcReads } from './bmc-reads.ts';
+import { AgentBmcReads } from './bmc-reads.ts';
 import { bmcEndpoint } from './operations/index.ts';
 import { quietLog } from './runner-gateway/testing.ts';
 
@@ -53,7 +53,13 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     tellBmcRead: (read: agent.BmcRead) => void told.push(read),
   };
   const limits = { readsMax: 1, waitingMax: 2, readMs: 60_000 };
-  const reads = new BmcReads({ clock, log: quietLog, drivers, session: () => session, limits });
+  const reads = new AgentBmcReads({
+    clock,
+    log: quietLog,
+    drivers,
+    session: () => session,
+    limits,
+  });
   const ask = (question: Partial<agent.ReadBmc> = {}) => {
     const usual = create(agent.ReadBmcSchema, {
       ...{ id: '1', hostUid: 'u1', bmc: access, expectedIdentity: { guid } },

@@ -61,7 +61,7 @@ export interface BmcReadParts {
 type BmcReadingInit = MessageInitShape<typeof BmcReadingSchema>;
 type Answer = { readonly kind: 'ok'; readonly value: BmcReadingInit } | FinalResult;
 
-export class BmcReads implements BmcReadEars {
+export class AgentBmcReads implements BmcReadEars {
   readonly kinds = [
     BmcReadKind.SENSORS,
     BmcReadKind.LOG,

@@ -21,10 +21,10 @@ import { optional, readConfigText } from '@rackwright/platform/config';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { readTraces, type TracesConfig } from '@rackwright/trace';
 import {
+  type BootHttpLimits,
   type BootProfile,
   bootProblems,
   everywhere,
-  type HttpLimits,
   httpLimitsDefault,
   keptFileBytesMaxDefault,
   type Loaders,
@@ -61,7 +61,7 @@ export interface AgentConfig extends InterfaceSettings {
      * The port of another server in front of ours, for the files of boots (nginx-site.ts); 0: none.
      */
     readonly filesPort: number;
-    readonly limits: HttpLimits;
+    readonly limits: BootHttpLimits;
   };
   /** Which of `loaderFiles` each firmware loads first; without one it gets no offer. */
   readonly loaders: Loaders;
@@ -231,7 +231,7 @@ function readTftpLimits(reader: ConfigReader): TftpLimits {
 }
 
 /** The sizes of requests follow from firmware's requests, and are no keys. */
-function readHttpLimits(reader: ConfigReader): HttpLimits {
+function readHttpLimits(reader: ConfigReader): BootHttpLimits {
   const limits = httpLimitsDefault;
   type Count = 'connectionsMax' | 'connectionsPerAddressMax' | 'connectionsPerHostMax';
   const count = (key: Count) => reader.whole(key, [1, 65_536], limits[key]);

@@ -4,7 +4,7 @@ import { type BmcResult, failed, type HearConsole, transient } from '@rackwright
 import { agent, asAgentSessionId, ConsoleState, FailureType } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';
 import { SharedConsoles } from './console/index.ts';
-import { ConsoleViews } from './console-views.ts';
+import { RackConsoles } from './console-views.ts';
 import { quietLog } from './runner-gateway/testing.ts';
 import { TestClock } from './session/testing/clock.ts';
 
@@ -22,7 +22,7 @@ const limits = {
 const ok = <T>(value: T) => ({ kind: 'ok', value }) as const;
 
 let time: TestClock;
-let views: ConsoleViews;
+let views: RackConsoles;
 let told: agent.ConsoleOutput[];
 let machine: HearConsole;
 let closes: number;
@@ -55,7 +55,7 @@ beforeEach(() => {
     },
   };
   const credential = { name: access.credential, version: 1n, username: 'u', password: 'p' };
-  views = new ConsoleViews({
+  views = new RackConsoles({
     ...{ clock: time.open().clock, log: quietLog, consoles: new SharedConsoles(() => undefined) },
     drivers,
     session: () => ({

@@ -72,7 +72,7 @@ interface View {
   cancelRetry: Cancel;
 }
 
-export class ConsoleViews implements ConsoleEars {
+export class RackConsoles implements ConsoleEars {
   readonly #parts: ConsoleViewParts;
   readonly #limits: ConsoleViewLimits;
   /** By id; a view that was sent a piece moves to the end. */

@@ -8,7 +8,7 @@ import type { Mac } from '@rackwright/dhcp';
 import type { agent, DeploymentId, HostUid, OperationId } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
-import { BmcReads } from './bmc-reads.ts';
+import { AgentBmcReads } from './bmc-reads.ts';
 import {
   type BootMemory,
   type BootSight,
@@ -25,9 +25,9 @@ import {
   type OpenConsole,
   SharedConsoles,
 } from './console/index.ts';
-import { ConsoleViews } from './console-views.ts';
+import { RackConsoles } from './console-views.ts';
 import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
-import { Discovery } from './discovery/index.ts';
+import { AgentDiscovery } from './discovery/index.ts';
 import {
   CarriedOn,
   type CredentialOf,
@@ -37,7 +37,7 @@ import {
 } from './images/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
-import { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
+import { AgentNetworkFaults, defaultNetworkFaultLimits } from './network-faults.ts';
 import {
   type BmcDrivers,
   type BootFirmware,
@@ -60,7 +60,7 @@ import {
   type Executor,
   type SessionObserver,
   type SessionOptions,
-  type Transport,
+  type SessionTransport,
 } from './session/index.ts';
 
 export interface CoreParts
@@ -69,7 +69,7 @@ export interface CoreParts
   readonly log: Log;
   readonly config: Pick<AgentConfig, 'stateFolder' | 'bmc' | 'netboots'> &
     Partial<Pick<AgentConfig, 'bootProfiles'>>;
-  readonly transport: Transport;
+  readonly transport: SessionTransport;
   readonly signer: EvidenceSigner;
   readonly agentVersion: string;
   /** Absent: commands in images are not run here. */
@@ -144,7 +144,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const journal = await Journal.open({ disk, path, clock, random, log });
   const snapshotPath = `${config.stateFolder}/boot-snapshot`;
   const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
-  const discovery = new Discovery({ clock, random, log, tell });
+  const discovery = new AgentDiscovery({ clock, random, log, tell });
   const images = deploymentImages(parts, () => session);
   const consoles = new BootConsoles({ clock, log, limits: defaultBootConsoleLimits });
   const shared = new SharedConsoles((hostUid) => {
@@ -153,10 +153,10 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   });
   const { tracer, faults, observer } = bootObservers(clock, () => session, consoles, shared);
   const drivers = createBmcDrivers(config.bmc, parts, parts.wakeFrom);
-  const views = new ConsoleViews({ clock, log, drivers, consoles: shared, session: () => session });
+  const views = new RackConsoles({ clock, log, drivers, consoles: shared, session: () => session });
   const session: AgentSession = new AgentSession({
     ...{ ...parts, journal, snapshotPath, discovery, observer },
-    reads: new BmcReads({ clock, log, drivers, session: () => session }),
+    reads: new AgentBmcReads({ clock, log, drivers, session: () => session }),
     consoles: views,
     ...images?.ears,
   });
@@ -205,7 +205,7 @@ function bootObservers(
   consoles: BootConsoles,
   shared: SharedConsoles,
 ) {
-  const faults = new NetworkFaults({
+  const faults = new AgentNetworkFaults({
     clock,
     tell: (list) => session().tellNetworkFaults(list),
     limits: defaultNetworkFaultLimits,
@@ -265,7 +265,7 @@ interface EarParts {
   readonly desk: RunnerDesk;
   readonly proofs: Proofs;
   readonly tracer: BootTracer;
-  readonly faults: NetworkFaults;
+  readonly faults: AgentNetworkFaults;
 }
 
 /** The receivers of what the boot path sees. */
@@ -340,7 +340,7 @@ function makeExecutor(
   });
 }
 
-function withDiscovery(memory: BootMemory, discovery: Discovery): BootMemory {
+function withDiscovery(memory: BootMemory, discovery: AgentDiscovery): BootMemory {
   const known = discovery.memory();
   return known === undefined ? memory : { ...memory, discovery: known };
 }
@@ -349,7 +349,7 @@ function makeGateway(
   { clock, log, random, imageEndpoint, onBootArrived }: CoreParts,
   session: AgentSession,
   desk: RunnerDesk,
-  discovery: Discovery,
+  discovery: AgentDiscovery,
   { tracer, consoles }: { readonly tracer: BootTracer; readonly consoles: BootConsoles },
 ): RunnerGateway {
   const { grants } = session;

@@ -2,10 +2,10 @@
 export {
   type BootConfig,
   type BootDecision,
+  type BootGate,
   type BootInterface,
   type BootServices,
   bootDecision,
-  type Gate,
   makeGate,
   startBoot,
 } from './boot/index.ts';
@@ -31,17 +31,17 @@ export {
   type WantedHostImage,
 } from './images/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';
-export { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
+export { AgentNetworkFaults, defaultNetworkFaultLimits } from './network-faults.ts';
 export { nginxSite } from './nginx-site.ts';
-export { type Platform, type RunningAgent, startAgent } from './program.ts';
+export { type AgentPlatform, type RunningAgent, startAgent } from './program.ts';
 export {
   AgentSession,
   AttemptEnd,
-  type Connection,
   type Executor,
   grpcTransport,
   type OperationContext,
   type SessionOptions,
-  type Transport,
+  type SessionTransport,
+  type StreamConnection,
   type TransportHandlers,
 } from './session/index.ts';

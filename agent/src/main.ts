@@ -36,7 +36,7 @@ import { readInterfaces, watchInterfaces } from './interface-watch.ts';
 import { closedWords, divideInterfaces, strayAddresses } from './interfaces.ts';
 import { kernelProblem } from './kernel-file.ts';
 import { nginxSite } from './nginx-site.ts';
-import { type Platform, startAgent } from './program.ts';
+import { type AgentPlatform, startAgent } from './program.ts';
 import { withOverlay } from './ramdisk-overlay.ts';
 
 /** Longest join token read from standard input. */
@@ -154,7 +154,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   }
   for (const name of division.closed) log.error({ interface: name }, closedWords(name));
   for (const words of strayAddresses(division.served, nodeOwnAddresses())) log.warn({}, words);
-  const platform: Platform = {
+  const platform: AgentPlatform = {
     clock,
     random: nodeRandom(),
     disk,

@@ -2,19 +2,19 @@
 import { asMac } from '@rackwright/dhcp';
 import { type agent, RackFaultType as Type } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';
-import { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
+import { AgentNetworkFaults, defaultNetworkFaultLimits } from './network-faults.ts';
 import { TestClock } from './session/testing/clock.ts';
 
 let time: TestClock;
 let told: agent.NetworkFaults[];
-let faults: NetworkFaults;
+let faults: AgentNetworkFaults;
 
 beforeEach(() => {
   time = new TestClock();
   told = [];
   const { clock } = time.open();
   const tell = (list: agent.NetworkFaults) => told.push(list);
-  faults = new NetworkFaults({ clock, tell, limits: defaultNetworkFaultLimits });
+  faults = new AgentNetworkFaults({ clock, tell, limits: defaultNetworkFaultLimits });
 });
 
 const { spacingMs, declinedMs, exhaustedMs, ofTypeMax } = defaultNetworkFaultLimits;

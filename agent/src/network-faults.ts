@@ -51,7 +51,7 @@ type Subject = Partial<Pick<agent.NetworkFault, 'mac' | 'address' | 'hostUid'>>;
 const { FOREIGN_DHCP_SERVER, ADDRESS_DECLINED, RANGE_EXHAUSTED } = RackFaultType;
 const { BOOT_MAC_NOT_SEEN, MAC_OF_OTHER_RACK } = RackFaultType;
 
-export class NetworkFaults {
+export class AgentNetworkFaults {
   readonly #parts: NetworkFaultParts;
   /** By type and subject, seen longest ago first. */
   readonly #kept = new Map<string, KeptFault>();

@@ -42,7 +42,7 @@ import { grpcTransport } from './session/index.ts';
 import { agentVersion } from './version.ts';
 
 /** The machine that the agent runs on. */
-export interface Platform {
+export interface AgentPlatform {
   readonly clock: Clock;
   readonly random: Random;
   readonly disk: Disk;
@@ -83,7 +83,10 @@ export interface ServedConfig extends AgentConfig {
 }
 
 /** Starts everything; rejects with what is wrong and what would be right. */
-export async function startAgent(config: ServedConfig, platform: Platform): Promise<RunningAgent> {
+export async function startAgent(
+  config: ServedConfig,
+  platform: AgentPlatform,
+): Promise<RunningAgent> {
   const { clock, disk, log, random } = platform;
   const files = new IdentityFiles(disk, config.stateFolder);
   const identity = await files.load();
@@ -157,7 +160,7 @@ interface FigureParts {
 /** A failure here does not stop the agent. */
 function serveFigures(
   { metrics }: AgentConfig,
-  { http, clock, log, processFigures }: Platform,
+  { http, clock, log, processFigures }: AgentPlatform,
   { registry }: AgentFigures,
   { core: { session }, boot, renewal }: FigureParts,
 ): Promise<MetricsPage> {
@@ -173,12 +176,13 @@ function serveFigures(
 }
 
 /** What the core reports to the metrics. */
-type MeteredPlatform = Platform & Pick<CoreParts, 'onBmcCall' | 'onBootArrived' | 'recordSpan'>;
+type MeteredPlatform = AgentPlatform &
+  Pick<CoreParts, 'onBmcCall' | 'onBootArrived' | 'recordSpan'>;
 
 /** The exporter of spans; undefined: spans are not exported. */
 function openTraces(
   { traces }: AgentConfig,
-  { clock, log, tracesWebClient: web }: Platform,
+  { clock, log, tracesWebClient: web }: AgentPlatform,
 ): SpanExporter | undefined {
   if (traces === undefined || web === undefined) return undefined;
   const about = { service: 'rackwright-agent', version: agentVersion };
@@ -228,7 +232,7 @@ interface KeptImages {
 /** Both are of one cache: its limit is that of all. */
 async function openImages(
   { stateFolder, imageCacheBytesMax: bytesMax, imagesAtOnceMax, runner }: AgentConfig,
-  { clock, disk, hashes, largeFiles: files, log, webClient: web }: Platform,
+  { clock, disk, hashes, largeFiles: files, log, webClient: web }: AgentPlatform,
 ): Promise<KeptImages> {
   const folder = `${stateFolder}/images`;
   const prepare = () => disk.makeFolder(folder, ownerOnlyFolder);
@@ -248,7 +252,15 @@ function addressesOf(config: AgentConfig): readonly string[] {
 
 function startBootPath(
   config: ServedConfig,
-  { clock, disk, http, log, udp, ownAddresses, meter }: Platform & { readonly meter: BootMeter },
+  {
+    clock,
+    disk,
+    http,
+    log,
+    udp,
+    ownAddresses,
+    meter,
+  }: AgentPlatform & { readonly meter: BootMeter },
   core: AgentCore,
   certificate: BootCertificate,
   gatewayPort: Promise<number>,

@@ -4,7 +4,7 @@ import { agent } from '@rackwright/messages';
 import { nodeClock, nodeExec, nodeHttpClient } from '@rackwright/platform/node';
 import type { FinalResult } from '@rackwright/results';
 import {
-  type BootChoice,
+  type PowerOnBoot,
   type RedfishBmc,
   type RedfishBmcOptions,
   startRedfishBmc,
@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 export interface HostEars {
-  readonly on?: (boot: BootChoice) => void;
+  readonly on?: (boot: PowerOnBoot) => void;
   readonly off?: () => void;
   readonly medium?: (now: string | undefined) => void;
 }

@@ -1,12 +1,12 @@
 /** Operations on Redfish BMCs: from the operation's own words to a machine that is switched. */
 import { agent, StorageSignKind, StorageSource } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
-import type { BootChoice, RedfishFault, RedfishInventory } from '@rackwright/sim/redfish';
+import type { PowerOnBoot, RedfishFault, RedfishInventory } from '@rackwright/sim/redfish';
 import { describe, expect, test } from 'vitest';
 import { access, startBmc, startExecutor } from './redfish.fixture.ts';
 
 async function startHost(port = 0, inventory: RedfishInventory = {}) {
-  const boots: BootChoice[] = [];
+  const boots: PowerOnBoot[] = [];
   const options = { port, habits: { powerDelayMs: [0, 200] as const }, inventory };
   const bmc = await startBmc(options, { on: (boot) => boots.push(boot) });
   const execute = startExecutor({ readBackWindowMs: 10_000, authenticationFailuresMax: 100 });

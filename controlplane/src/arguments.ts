@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 
 /** What one start has to do. */
-export type Command =
+export type ControlPlaneCommand =
   | { readonly kind: 'run'; readonly options: RunOptions }
   | { readonly kind: 'checkConfig'; readonly config: string }
   | { readonly kind: 'backup' | 'restore'; readonly config: string; readonly file: string }
@@ -42,7 +42,7 @@ const configOption = { config: { type: 'string', default: defaultConfig } } as c
 const helpOption = { help: { type: 'boolean', short: 'h', default: false } } as const;
 
 /** Parses the words after the program's name. */
-export function parseArguments(words: readonly string[]): Command {
+export function parseArguments(words: readonly string[]): ControlPlaneCommand {
   try {
     const [verb, ...rest] = words;
     if (verb === 'help') return { kind: 'help' };
@@ -55,7 +55,7 @@ export function parseArguments(words: readonly string[]): Command {
   }
 }
 
-function copyOf(kind: 'backup' | 'restore', words: readonly string[]): Command {
+function copyOf(kind: 'backup' | 'restore', words: readonly string[]): ControlPlaneCommand {
   const [parameter, other] =
     kind === 'backup' ? (['to', 'from'] as const) : (['from', 'to'] as const);
   const { values } = parseArgs({
@@ -69,7 +69,7 @@ function copyOf(kind: 'backup' | 'restore', words: readonly string[]): Command {
   return { kind, config, file };
 }
 
-function serviceOf(words: readonly string[]): Command {
+function serviceOf(words: readonly string[]): ControlPlaneCommand {
   const { values } = parseArgs({
     args: [...words],
     options: {

@@ -4,7 +4,7 @@
  */
 import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Architecture } from '@rackwright/runner/ramdisk';
+import type { RamdiskArchitecture } from '@rackwright/runner/ramdisk';
 import { UNPACKED, UNPACKED_ARM64 } from '../peers-tests/peer.ts';
 import type { SiteWords } from './dhcp-server.ts';
 import { LAB_ADDRESS } from './netns.ts';
@@ -50,7 +50,7 @@ export function isBootWay({ firmware, dhcp }: BootWay): boolean {
 export const USUAL_BOOT: BootWay = { firmware: 'bios', dhcp: 'proxy' };
 
 /** The processor of the machines that have this firmware. */
-export function architectureOf(firmware: LabFirmware): Architecture {
+export function architectureOf(firmware: LabFirmware): RamdiskArchitecture {
   return firmware === 'uefi-arm64' || firmware === 'u-boot' ? 'arm64' : 'amd64';
 }
 
@@ -67,7 +67,7 @@ const usualBoard: UefiBoard = {
   variables: '/usr/share/OVMF/OVMF_VARS_4M.fd',
 };
 /** Under Secure Boot they take what Microsoft's keys have signed, Debian's shim among it. */
-const secureBoards: Readonly<Record<Architecture, UefiBoard>> = {
+const secureBoards: Readonly<Record<RamdiskArchitecture, UefiBoard>> = {
   amd64: {
     // Only code in system management mode may write the variables that say whom to trust.
     args: ['-M', 'q35,smm=on', '-global', 'driver=cfi.pflash01,property=secure,value=on'],
@@ -114,14 +114,14 @@ const signedLoaders = {
 /** Where `npm run peers` has put it; throws when it is not there. */
 export function signedLoader(
   name: 'shim' | 'grub' | 'grubNetwork',
-  architecture: Architecture = 'amd64',
+  architecture: RamdiskArchitecture = 'amd64',
 ): string {
   const { folder, ...paths } = signedLoaders[architecture];
   return present(join(folder, paths[name]), architecture);
 }
 
 /** The path of a file that `npm run peers` brings; throws when it is not there. */
-function present(path: string, architecture: Architecture): string {
+function present(path: string, architecture: RamdiskArchitecture): string {
   if (existsSync(path)) return path;
   throw new Error(`${path} is missing; run "${peersCommands[architecture]}"`);
 }

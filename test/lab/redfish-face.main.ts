@@ -8,7 +8,7 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BootChoice, startRedfishBmc } from '@rackwright/sim/redfish';
+import { type PowerOnBoot, startRedfishBmc } from '@rackwright/sim/redfish';
 import { runProgram } from './processes.ts';
 import type { RedfishFaceConfig } from './redfish-face.ts';
 import { ejectMedium, insertMedium } from './virtual-drive.ts';
@@ -21,7 +21,7 @@ const mediumIn = join(folder, 'medium-in');
 const PUT_MEDIUM = join(import.meta.dirname, './put-medium.main.ts');
 const FETCH_LIMIT_MS = 120_000;
 
-const devices: Readonly<Record<BootChoice['device'], string>> = {
+const devices: Readonly<Record<PowerOnBoot['device'], string>> = {
   none: 'none',
   pxe: 'pxe',
   uefiHttp: 'pxe',

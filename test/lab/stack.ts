@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ArmedCrash } from '@rackwright/platform/node';
-import type { Architecture } from '@rackwright/runner/ramdisk';
+import type { RamdiskArchitecture } from '@rackwright/runner/ramdisk';
 import { agentBootConfig, architectureOf, isSecure } from './firmware.ts';
 import type { Lab } from './lab.ts';
 import { LAB_ADDRESS } from './netns.ts';
@@ -24,7 +24,7 @@ export const RACK = 'r1';
  * Words for the runner's kernel. It panics when the timer of an emulated machine that others starve
  * stands still for a moment, unless it does not look; the rest is time that tests need not spend.
  */
-export function kernelArguments(architecture: Architecture): string[] {
+export function kernelArguments(architecture: RamdiskArchitecture): string[] {
   const port = architecture === 'arm64' ? 'ttyAMA0' : 'ttyS0';
   return [
     ...[`console=${port}`, 'quiet'],

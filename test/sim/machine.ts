@@ -3,7 +3,7 @@
  * production boot decision of the rack's agents; its logs are what the judge reads.
  */
 
-import { type Gate, makeGate } from '@rackwright/agent';
+import { type BootGate, makeGate } from '@rackwright/agent';
 import { asMac } from '@rackwright/dhcp';
 import type { HostUid } from '@rackwright/messages';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
@@ -370,10 +370,10 @@ export class SimMachine implements BmcSwitch {
   }
 }
 
-const gates = new WeakMap<LiveAgent, Gate>();
+const gates = new WeakMap<LiveAgent, BootGate>();
 
 /** Asks the production boot decision of an agent for the script of this MAC. */
-export function askGate(view: PartView, agent: LiveAgent, mac: string): ReturnType<Gate> {
+export function askGate(view: PartView, agent: LiveAgent, mac: string): ReturnType<BootGate> {
   const { core, process, box } = agent;
   const gate =
     gates.get(agent) ??

@@ -3,7 +3,7 @@
  * and identity; lives of the agent come one after another on it.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { openCore, type Transport } from '@rackwright/agent';
+import { openCore, type SessionTransport } from '@rackwright/agent';
 import {
   defaultGovernorLimits,
   defaultReadBackTimings,
@@ -183,7 +183,7 @@ export class AgentBox {
     return 'EIO: i/o error, fsync';
   }
 
-  #transport(process: SimProcess): Transport {
+  #transport(process: SimProcess): SessionTransport {
     const { heap, chance } = this.#view;
     return {
       connect: (handlers) => {

@@ -39,20 +39,22 @@ test('the check takes the term of a standard where the standard is spoken', () =
   expect(namesIn('packages/tftp/src/packet.ts', 'function encodeInfo() {}')).toHaveLength(1);
 });
 
-test('the check finds a type whose name another file of the workspace exports', () => {
+test('the check finds a type whose name another file exports, in whatever workspace', () => {
   const files = [
     { path: 'agent/src/a.ts', text: 'export interface Told {}' },
     { path: 'agent/src/b.ts', text: '\nexport type Told = string;' },
+    { path: 'controlplane/src/a.ts', text: 'export class Told {}' },
   ];
+  const message = expect.stringContaining('agent/src/a.ts');
   expect(findSharedNames(files)).toEqual([
-    { path: 'agent/src/b.ts', line: 2, message: expect.stringContaining('agent/src/a.ts') },
+    { path: 'agent/src/b.ts', line: 2, message },
+    { path: 'controlplane/src/a.ts', line: 1, message },
   ]);
 });
 
-test('the same name may stand in another workspace, in a test, and unexported', () => {
+test('the same name may stand in a test, and unexported', () => {
   const files = [
     { path: 'agent/src/a.ts', text: 'export interface Told {}' },
-    { path: 'controlplane/src/a.ts', text: 'export interface Told {}' },
     { path: 'agent/src/a.test.ts', text: 'export interface Told {}' },
     { path: 'agent/src/b.ts', text: 'interface Told {}\nexport type { Told } from "./a.ts";' },
   ];

@@ -1,6 +1,5 @@
 /** Names that say nothing, in file names and in what a file declares, and names used twice. */
 import { codeOf } from './code-text.ts';
-import { workspaceOf } from './imports.ts';
 import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
 const banned = new Set(['manager', 'helper', 'helpers', 'util', 'utils', 'common', 'data', 'info']);
@@ -63,7 +62,7 @@ const exportedType =
   /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) ([A-Za-z_]\w*)/gm;
 
 /**
- * Types of the product that share their name with another one of the same workspace: a reader who
+ * Types of the product that share their name with another one of the repository: a reader who
  * searches for the name finds the wrong one, and an import of either compiles by chance.
  */
 export function findSharedNames(files: readonly SourceFile[]): Finding[] {
@@ -73,9 +72,8 @@ export function findSharedNames(files: readonly SourceFile[]): Finding[] {
     .flatMap(({ path, text }) => {
       const code = codeOf(text);
       return [...code.matchAll(exportedType)].flatMap(({ index, 1: name = '' }) => {
-        const key = `${workspaceOf(path)} ${name}`;
-        const owner = owners.get(key) ?? path;
-        owners.set(key, owner);
+        const owner = owners.get(name) ?? path;
+        owners.set(name, owner);
         if (owner === path) return [];
         const line = code.slice(0, index).split('\n').length;
         return [{ path, line, message: `exports the type ${name}, as ${owner} does; rename one` }];

@@ -10,7 +10,7 @@ import { addressPlanOf, type DhcpConfig, subnetProblem } from './dhcp-config.ts'
 import type { BootProfile, Loaders } from './profiles.ts';
 import { parseTftpName } from './urls.ts';
 
-export interface HttpLimits {
+export interface BootHttpLimits {
   readonly headerBytesMax: number;
   readonly targetBytesMax: number;
   readonly connectionsMax: number;
@@ -22,7 +22,7 @@ export interface HttpLimits {
   readonly idleTimeoutMs: number;
 }
 
-export const httpLimitsDefault: HttpLimits = {
+export const httpLimitsDefault: BootHttpLimits = {
   headerBytesMax: 8_192,
   targetBytesMax: 1_024,
   connectionsMax: 512,
@@ -97,7 +97,7 @@ export interface BootConfig {
      * The port of another server that serves boot files and asks us for permission; 0: this one.
      */
     readonly filesPort?: number;
-    readonly limits?: Partial<HttpLimits>;
+    readonly limits?: Partial<BootHttpLimits>;
   };
   /** Names among `loaderFiles`. */
   readonly loaders: Loaders;
@@ -141,7 +141,7 @@ export function tftpLimitsOf(config: BootConfig): TftpLimits {
   return { ...tftpLimitsDefault, ...config.tftp.limits };
 }
 
-export function httpLimitsOf(config: BootConfig): HttpLimits {
+export function httpLimitsOf(config: BootConfig): BootHttpLimits {
   return { ...httpLimitsDefault, ...config.http.limits };
 }
 
@@ -156,7 +156,7 @@ const everywhere6 = '::';
 const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /** Settings that can be checked before the start. */
-export type BootSettings = Pick<
+export type BootConfigSettings = Pick<
   BootConfig,
   | 'interfaces'
   | 'loaders'
@@ -184,7 +184,7 @@ export function checkBootConfig(config: BootConfig): void {
 }
 
 /** Everything that cannot work; each begins with the path of its key. Pure. */
-export function bootProblems(config: BootSettings): readonly string[] {
+export function bootProblems(config: BootConfigSettings): readonly string[] {
   const { runner, bootProfiles = [] } = config;
   const loaderNames = new Set(config.loaderFiles.map(({ name }) => name));
   const fileNames = new Set(config.files.map(({ name }) => name));
@@ -282,7 +282,7 @@ export function httpListen({ http, interfaces }: Pick<BootConfig, 'http' | 'inte
   return { address: by6 ? everywhere6 : http.address, port };
 }
 
-function fileProblems({ loaderFiles, files }: BootSettings): string[] {
+function fileProblems({ loaderFiles, files }: BootConfigSettings): string[] {
   const all = Object.entries({ loaderFiles, files }).flatMap(([key, some]) =>
     some.map(({ name }, index) => ({ name, at: `${key}[${index}].name` })),
   );
@@ -296,7 +296,7 @@ function fileProblems({ loaderFiles, files }: BootSettings): string[] {
   });
 }
 
-function interfaceProblems({ interfaces, tftp }: BootSettings): string[] {
+function interfaceProblems({ interfaces, tftp }: BootConfigSettings): string[] {
   const named = new Set(interfaces.map(({ name }) => name));
   const areNamed = named.size === interfaces.length && (named.size === 1 || !named.has(undefined));
   const addresses = new Set(interfaces.map(({ serverAddress }) => serverAddress));
@@ -344,7 +344,7 @@ function meetingProblems(
 }
 
 /** One socket receives both. */
-function listen6Problems({ interfaces, http }: BootSettings): string[] {
+function listen6Problems({ interfaces, http }: BootConfigSettings): string[] {
   const by6 = interfaces.map(({ serverAddress6 }) => serverAddress6).filter((one) => one);
   const areOwn = new Set(by6).size === by6.length;
   const isEverywhere = by6.length === 0 || http.address === everywhere;

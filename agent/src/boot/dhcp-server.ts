@@ -41,7 +41,7 @@ import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
-import type { AddressWatch, Gate } from './observation.ts';
+import type { AddressWatch, BootGate } from './observation.ts';
 import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
 import { RaspberryPiRequests } from './raspberry-pi.ts';
@@ -54,7 +54,7 @@ export type DhcpFault = ServerNotice & {
 };
 
 export interface DhcpServerParts extends LeaseFileParts {
-  readonly gate: Gate;
+  readonly gate: BootGate;
   readonly sights: BootSights;
   readonly sawAddress: AddressWatch;
   /** Read at every request; returns at once. */

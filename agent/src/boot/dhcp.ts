@@ -24,7 +24,7 @@ import { IgnoredOptions } from './ignored-options.ts';
 import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
-import type { AddressWatch, Gate } from './observation.ts';
+import type { AddressWatch, BootGate } from './observation.ts';
 import { permissionOf } from './permission.ts';
 import type { Loaders } from './profiles.ts';
 import { RaspberryPiRequests } from './raspberry-pi.ts';
@@ -42,7 +42,7 @@ export interface DhcpShellOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: Gate;
+  readonly gate: BootGate;
   readonly sights: BootSights;
   readonly sawAddress: AddressWatch;
   readonly memory: () => BootMemory;
@@ -212,7 +212,7 @@ class Shell {
 
 class ProxyAnswers {
   readonly #log: Log;
-  readonly #gate: Gate;
+  readonly #gate: BootGate;
   readonly #sights: BootSights;
   readonly #sawAddress: AddressWatch;
   readonly #settings: ProxySettings;

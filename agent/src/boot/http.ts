@@ -17,23 +17,23 @@ import type {
   HttpServer,
   Log,
 } from '@rackwright/platform';
-import type { HttpLimits } from './config.ts';
+import type { BootHttpLimits } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
 import { grubStartScript } from './grub-script.ts';
 import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
-import type { Gate } from './observation.ts';
+import type { BootGate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
 import { decideRange, isUnchanged } from './ranges.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
 import { type BootSights, scriptName } from './sights.ts';
-import { type BootTarget, type BootUrls, parseTarget, targetForm } from './urls.ts';
+import { type BootUrls, type BootUrlTarget, parseTarget, targetForm } from './urls.ts';
 
 export interface BootHttpOptions {
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: Gate;
+  readonly gate: BootGate;
   /** The uid of the host of a MAC. Only a look-up: it requests nothing and reports nothing. */
   readonly knownHost: (mac: Mac) => string | undefined;
   readonly sights: BootSights;
@@ -46,7 +46,7 @@ export interface BootHttpOptions {
   readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
-  readonly limits: HttpLimits;
+  readonly limits: BootHttpLimits;
   readonly meter?: BootMeter;
 }
 
@@ -121,7 +121,7 @@ class BootPages {
     );
   }
 
-  #served(request: HttpRequest, response: HttpResponse, kind: BootTarget['kind']): HttpResponse {
+  #served(request: HttpRequest, response: HttpResponse, kind: BootUrlTarget['kind']): HttpResponse {
     const bytes = request.method === 'HEAD' ? 0 : bytesOf(response.body);
     this.#options.meter?.httpAnswered(kind, response.status, bytes);
     if (response.status >= 400) {
@@ -134,7 +134,7 @@ class BootPages {
   /** The only answer that waits for our disk: 200 means that the proof is recorded (Z1). */
   async #phoneHome(
     { method, localAddress, remoteAddress }: HttpRequest,
-    { id, token }: BootTarget & { kind: 'phoneHome' },
+    { id, token }: BootUrlTarget & { kind: 'phoneHome' },
   ): Promise<HttpResponse> {
     const { deploys } = this.#options;
     if (deploys === undefined) return refusal(404);
@@ -143,7 +143,7 @@ class BootPages {
     return phoneHomeAnswers[await deploys.phoneHome(id, token, remoteAddress)];
   }
 
-  #decide(request: HttpRequest, target: BootTarget): HttpResponse | Promise<HttpResponse> {
+  #decide(request: HttpRequest, target: BootUrlTarget): HttpResponse | Promise<HttpResponse> {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return refusal(405, { allow: 'GET, HEAD' });
     }
@@ -221,7 +221,7 @@ class BootPages {
 
   #seed(
     { localAddress }: HttpRequest,
-    { id, token, name }: BootTarget & { kind: 'seed' },
+    { id, token, name }: BootUrlTarget & { kind: 'seed' },
   ): HttpResponse {
     const urls = this.#urls(localAddress);
     if (urls === undefined) return refusal(421);

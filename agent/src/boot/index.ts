@@ -5,10 +5,10 @@
 export {
   addressAsked,
   type BootConfig,
+  type BootHttpLimits,
   type BootInterface,
   bootProblems,
   everywhere,
-  type HttpLimits,
   httpLimitsDefault,
   keptFileBytesMaxDefault,
   loaderBytesMaxDefault,
@@ -40,7 +40,7 @@ export type {
 } from './memory.ts';
 export type { BootMeter } from './meter.ts';
 export {
-  type Gate,
+  type BootGate,
   makeGate,
   type NetbootObservation,
   type NetbootStage,

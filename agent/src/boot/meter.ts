@@ -3,7 +3,7 @@
 import type { ServerNotice } from '@rackwright/dhcp';
 import type { OperationId } from '@rackwright/messages';
 import type { TransferEnd } from '@rackwright/tftp';
-import type { BootTarget } from './urls.ts';
+import type { BootUrlTarget } from './urls.ts';
 
 export interface BootMeter {
   /** A request of a client was decided on; `by`: which half of the DHCP service. */
@@ -17,7 +17,7 @@ export interface BootMeter {
   /** `bytes`: of the file, where all of it was sent. */
   tftpEnded(end: TransferEnd['kind'], bytes: number): void;
   /** `bytes`: of the answer's body. */
-  httpAnswered(kind: BootTarget['kind'], status: number, bytes: number): void;
+  httpAnswered(kind: BootUrlTarget['kind'], status: number, bytes: number): void;
   /** A boot script that starts the runner was given out for this operation. */
   runnerServed(operationId: OperationId): void;
 }

@@ -27,7 +27,7 @@ export interface NetbootObservation {
   readonly atMs: number;
 }
 
-export interface GateOptions {
+export interface BootGateOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** Read at every request; returns at once. */
@@ -39,11 +39,11 @@ export interface GateOptions {
 }
 
 /** Asks for permission and reports the request: no stage can do one without the other. */
-export type Gate = (mac: Mac, stage: NetbootStage) => BootDecision;
+export type BootGate = (mac: Mac, stage: NetbootStage) => BootDecision;
 
 const observationLinesPerSecondMax = 20;
 
-export function makeGate(options: GateOptions): Gate {
+export function makeGate(options: BootGateOptions): BootGate {
   const { clock, log } = options;
   const budget = new LineBudget(clock, observationLinesPerSecondMax, 1_000);
   return (mac, stage) => {
@@ -69,7 +69,7 @@ export type AddressWatch = (mac: Mac) => void;
 
 /** Calls `onAddressAsked` for known hosts only, at once; an exception in it costs a log line. */
 export function makeAddressWatch(
-  { clock, log, memory }: Pick<GateOptions, 'clock' | 'log' | 'memory'>,
+  { clock, log, memory }: Pick<BootGateOptions, 'clock' | 'log' | 'memory'>,
   onAddressAsked: (hostUid: HostUid) => void,
 ): AddressWatch {
   return (mac) => {
@@ -85,7 +85,7 @@ export function makeAddressWatch(
 
 /** A boot for discovery begins with its script: a flood of mere offers opens nothing. */
 function decide(
-  { memory, openDiscovery }: GateOptions,
+  { memory, openDiscovery }: BootGateOptions,
   mac: Mac,
   stage: NetbootStage,
   atMs: number,

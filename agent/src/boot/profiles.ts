@@ -22,17 +22,17 @@ export interface BootProfile {
 }
 
 /** The boot settings of a host. */
-export interface BootChoice {
+export interface HostBootSettings {
   readonly loaders: Loaders;
   readonly kernelArguments: readonly string[];
 }
 
-export interface RackBoot extends BootChoice {
+export interface RackBoot extends HostBootSettings {
   readonly profiles: readonly BootProfile[];
 }
 
 /** The profile of this name; undefined: there is none (P1). */
-export function chooseBoot(rack: RackBoot, name: string | undefined): BootChoice | undefined {
+export function chooseBoot(rack: RackBoot, name: string | undefined): HostBootSettings | undefined {
   if (name === undefined) return rack;
   const profile = rack.profiles.find((one) => one.name === name);
   if (profile === undefined) return undefined;

@@ -17,9 +17,9 @@ import {
 import { imageScript, waitingScript } from './image-script.ts';
 import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
-import type { Gate } from './observation.ts';
+import type { BootGate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
-import type { BootChoice } from './profiles.ts';
+import type { HostBootSettings } from './profiles.ts';
 import { localBootScript, runnerScript } from './script.ts';
 import { uBootImageScript, uBootRunnerScript, uBootWaitingScript } from './u-boot-script.ts';
 import type { BootUrls } from './urls.ts';
@@ -27,10 +27,10 @@ import type { BootUrls } from './urls.ts';
 export interface BootScriptsOptions {
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: Gate;
+  readonly gate: BootGate;
   readonly runner: RunnerBootConfig;
   /** The boot settings of the host of a MAC; the problem is why it boots nothing. */
-  readonly bootOf: (mac: Mac) => Read<BootChoice>;
+  readonly bootOf: (mac: Mac) => Read<HostBootSettings>;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
   readonly meter?: BootMeter;

@@ -34,9 +34,14 @@ import { startHttp } from './http.ts';
 import { KeptFiles } from './kept-files.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
-import { type Gate, makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
+import {
+  type BootGate,
+  makeAddressWatch,
+  makeGate,
+  type NetbootObservation,
+} from './observation.ts';
 import { bootDecision, bootProfileOf } from './permission.ts';
-import { type BootChoice, chooseBoot, type Loaders, unknownProfile } from './profiles.ts';
+import { chooseBoot, type HostBootSettings, type Loaders, unknownProfile } from './profiles.ts';
 import { BootScripts } from './scripts.ts';
 import { type BootSight, BootSights } from './sights.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
@@ -94,7 +99,7 @@ export interface BootServices {
 async function startAllDhcp(
   config: BootConfig,
   dependencies: BootDependencies,
-  { gate, sights, httpPort }: { gate: Gate; sights: BootSights; httpPort: number },
+  { gate, sights, httpPort }: { gate: BootGate; sights: BootSights; httpPort: number },
   closers: (() => void | Promise<void>)[],
 ): Promise<readonly DhcpShell[]> {
   const shells: DhcpShell[] = [];
@@ -126,7 +131,7 @@ export async function startBoot(
   };
   try {
     const more = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
-    const bootOf = (mac: Mac): Read<BootChoice> => bootOfHost(config, dependencies, mac);
+    const bootOf = (mac: Mac): Read<HostBootSettings> => bootOfHost(config, dependencies, mac);
     const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...more });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
@@ -207,7 +212,7 @@ async function startDhcpIfOn(
   config: BootConfig,
   one: BootInterface,
   dependencies: BootDependencies,
-  { gate, sights, urls }: { gate: Gate; sights: BootSights; urls: BootUrls },
+  { gate, sights, urls }: { gate: BootGate; sights: BootSights; urls: BootUrls },
 ): Promise<DhcpShell | undefined> {
   const { name, serverAddress, dhcp } = one;
   if (dhcp.mode === 'off') return undefined;
@@ -249,7 +254,7 @@ function bootOfHost(
   { loaders, runner, bootProfiles: profiles = [] }: BootConfig,
   { memory }: Pick<BootDependencies, 'memory'>,
   mac: Mac,
-): Read<BootChoice> {
+): Read<HostBootSettings> {
   const name = bootProfileOf(memory(), mac);
   const rack = { loaders, profiles, kernelArguments: runner.kernelArguments };
   const choice = chooseBoot(rack, name);

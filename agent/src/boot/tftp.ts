@@ -20,8 +20,8 @@ import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log, LogFields, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
 import {
   decideRequest,
+  type FileLookup,
   isReadRequest,
-  type Lookup,
   type RequestDecision,
   type TftpLimits,
   type TransferEnd,
@@ -35,7 +35,7 @@ import { grubStartScript } from './grub-script.ts';
 import type { KeptFiles } from './kept-files.ts';
 import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
-import type { Gate } from './observation.ts';
+import type { BootGate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
 import type { RaspberryPiFiles } from './raspberry-pi.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
@@ -62,7 +62,7 @@ export interface TftpShellOptions {
   readonly udp: Udp;
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: Gate;
+  readonly gate: BootGate;
   readonly sights: BootSights;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   /** Undefined: there are none. */
@@ -401,7 +401,7 @@ class TftpServer {
 }
 
 /** The answer to a request; `giveBack`: to be called when its transfer has ended. */
-type Served = Lookup & { readonly giveBack?: () => void };
+type Served = FileLookup & { readonly giveBack?: () => void };
 
 const unknownHost = refused(tftpError.fileNotFound, 'unknown host');
 const noGrant = refused(tftpError.accessViolation, 'no boot grant');

@@ -41,7 +41,7 @@ function urlsOf(
   };
 }
 
-export type BootTarget =
+export type BootUrlTarget =
   | { readonly kind: 'script'; readonly mac: Mac; readonly language: 'ipxe' | 'grub' }
   /** The first script of GRUB, the same for every host. */
   | { readonly kind: 'grubStart' }
@@ -80,7 +80,7 @@ export function targetForm(target: string): TargetForm {
 }
 
 /** The target of a request's path. Nothing is decoded: no name of ours needs it. */
-export function parseTarget(target: string): BootTarget {
+export function parseTarget(target: string): BootUrlTarget {
   if (!target.startsWith('/')) return { kind: 'malformed' };
   const [path = ''] = target.split('?');
   const [, first = '', ...rest] = path.split('/');
@@ -88,7 +88,7 @@ export function parseTarget(target: string): BootTarget {
 }
 
 /** The target of the remaining path, by its first part; undefined: none. */
-const targetsBelow: ReadonlyMap<string, (parts: readonly string[]) => BootTarget | undefined> =
+const targetsBelow: ReadonlyMap<string, (parts: readonly string[]) => BootUrlTarget | undefined> =
   new Map([
     ['files', fileTarget],
     ['v2', blobTarget],
@@ -98,28 +98,30 @@ const targetsBelow: ReadonlyMap<string, (parts: readonly string[]) => BootTarget
     ['boot', hostTarget],
   ]);
 
-function fileTarget([name, ...more]: readonly string[]): BootTarget | undefined {
+function fileTarget([name, ...more]: readonly string[]): BootUrlTarget | undefined {
   return name !== undefined && more.length === 0 ? { kind: 'file', name } : undefined;
 }
 
-function blobTarget([blobs, algorithm, hex, ...more]: readonly string[]): BootTarget | undefined {
+function blobTarget([blobs, algorithm, hex, ...more]: readonly string[]):
+  | BootUrlTarget
+  | undefined {
   const isBlob = blobs === 'blobs' && algorithm === 'sha256' && more.length === 0;
   return isBlob && hex !== undefined ? { kind: 'blob', hex } : undefined;
 }
 
-function phoneHomeTarget([id, token, ...more]: readonly string[]): BootTarget | undefined {
+function phoneHomeTarget([id, token, ...more]: readonly string[]): BootUrlTarget | undefined {
   return id && token && more.length === 0 ? { kind: 'phoneHome', id, token } : undefined;
 }
 
-function seedTarget([id, token, name, ...more]: readonly string[]): BootTarget | undefined {
+function seedTarget([id, token, name, ...more]: readonly string[]): BootUrlTarget | undefined {
   return id && token && name && more.length === 0 ? { kind: 'seed', id, token, name } : undefined;
 }
 
-function grubTarget(parts: readonly string[]): BootTarget | undefined {
+function grubTarget(parts: readonly string[]): BootUrlTarget | undefined {
   return isGrubStart(`/grub/${parts.join('/')}`) ? { kind: 'grubStart' } : undefined;
 }
 
-function hostTarget([text, kind, name, ...more]: readonly string[]): BootTarget | undefined {
+function hostTarget([text, kind, name, ...more]: readonly string[]): BootUrlTarget | undefined {
   if (text === undefined || kind === undefined || more.length > 0) return undefined;
   const mac = canonicalMac(text);
   if (mac === undefined) return { kind: 'malformed' };
@@ -148,7 +150,7 @@ export function loaderPath(mac: Mac, name: string): string {
  * U-Boot's, or a loader.
  */
 export type TftpTarget =
-  | (BootTarget & { readonly kind: 'script' | 'grubStart' | 'hostFile' | 'blob' })
+  | (BootUrlTarget & { readonly kind: 'script' | 'grubStart' | 'hostFile' | 'blob' })
   | { readonly kind: 'script'; readonly mac: Mac; readonly language: 'uBoot' }
   /** The first script of U-Boot, the same for every host. */
   | { readonly kind: 'uBootStart' }

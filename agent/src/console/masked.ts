@@ -1,5 +1,5 @@
 /** Removes a secret from a stream of bytes, however the stream is split. Pure but for itself. */
-export class Masked {
+export class MaskedStream {
   readonly #secret: Uint8Array;
   /** Bytes at the end of the stream that may be the beginning of the secret. */
   #matched = 0;

@@ -1,7 +1,7 @@
 /** What people read of a console, after any bytes. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Masked } from './masked.ts';
+import { MaskedStream } from './masked.ts';
 import { Screen } from './screen.ts';
 
 function screenOf(text: string, rows = 5, columns = 20): readonly string[] {
@@ -52,7 +52,7 @@ test('a secret is masked wherever the stream is cut', () => {
   const secretless = text.replaceAll(token, '*'.repeat(token.length));
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 30 }), (cuts) => {
-      const masked = new Masked(token);
+      const masked = new MaskedStream(token);
       const bytes = new TextEncoder().encode(text);
       let [at, told] = [0, ''];
       for (const size of [...cuts, bytes.length]) {

@@ -8,7 +8,7 @@
  */
 import { type BmcConsole, type BmcResult, type HearConsole, transient } from '@rackwright/bmc';
 import type { HostUid } from '@rackwright/messages';
-import { Masked } from './masked.ts';
+import { MaskedStream } from './masked.ts';
 import { Scrollback } from './scrollback.ts';
 
 /**
@@ -33,7 +33,7 @@ export const defaultSharedConsoleLimits: SharedConsoleLimits = {
 
 interface Kept {
   readonly scrollback: Scrollback;
-  masked: Masked;
+  masked: MaskedStream;
   /** The token that it masks. */
   bootToken: string;
 }
@@ -66,7 +66,7 @@ export class SharedConsoles {
     const kept = this.#keptOf(hostUid);
     // While the token is the same, the masking continues: the latest bytes may be its beginning.
     if (kept.bootToken !== bootToken) {
-      Object.assign(kept, { bootToken, masked: new Masked(bootToken) });
+      Object.assign(kept, { bootToken, masked: new MaskedStream(bootToken) });
     }
   }
 
@@ -152,7 +152,7 @@ export class SharedConsoles {
     const { keptBytesMax, keptMax } = this.#limits;
     const kept = known ?? {
       scrollback: new Scrollback(keptBytesMax),
-      ...{ masked: new Masked(''), bootToken: '' },
+      ...{ masked: new MaskedStream(''), bootToken: '' },
     };
     this.#kept.delete(hostUid);
     this.#kept.set(hostUid, kept);

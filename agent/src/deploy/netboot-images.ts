@@ -15,11 +15,11 @@ import { agent } from '@rackwright/messages';
 import type { NetbootSet } from '@rackwright/oci';
 import { type Clock, errorText, type Log, pause } from '@rackwright/platform';
 import {
-  type Architecture,
   type CredentialOf,
   type HeldHostImage,
   type HostImageProgress,
   type HostImages,
+  type ImageArchitecture,
   wantedImage,
 } from '../images/index.ts';
 
@@ -27,7 +27,7 @@ export interface NetbootImagesParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly images: Pick<HostImages, 'hold'>;
-  readonly architecture: Architecture;
+  readonly architecture: ImageArchitecture;
   /**
    * The credential that is known now: nothing waits for a secret while hosts wait for their boot.
    */

@@ -12,7 +12,7 @@ import {
 } from '../boot/test-clients.ts';
 import { type BootRig, grantedMac, knownMac, startRig, unknownMac } from '../boot/test-rig.ts';
 import { quietLog } from '../runner-gateway/testing.ts';
-import { Discovery } from './discovery.ts';
+import { AgentDiscovery } from './discovery.ts';
 
 const bootsMax = 8;
 const closers: (() => Promise<void> | void)[] = [];
@@ -25,13 +25,13 @@ interface Site {
   readonly rig: BootRig;
   readonly mailbox: Mailbox;
   readonly dhcpPort: number;
-  readonly discovery: Discovery;
+  readonly discovery: AgentDiscovery;
   script(mac: string): Promise<string>;
 }
 
 async function startSite(): Promise<Site> {
   const mailbox = await openMailbox();
-  const discovery = new Discovery({
+  const discovery = new AgentDiscovery({
     ...{ clock: nodeClock(), random: nodeRandom(), log: quietLog },
     tell: () => undefined,
   });

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { type BootMemory, bootDecision } from '../boot/index.ts';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { TestClock } from '../session/testing/clock.ts';
-import { Discovery, type DiscoveryLimits, defaultDiscoveryLimits } from './discovery.ts';
+import { AgentDiscovery, type DiscoveryLimits, defaultDiscoveryLimits } from './discovery.ts';
 
 const known = asMac('52:54:00:77:00:01');
 const stranger = asMac('52:54:00:99:00:01');
@@ -21,7 +21,7 @@ function rig(limits: Partial<DiscoveryLimits> = {}, bootsMax = 4, bootsPerHourMa
   const time = new TestClock();
   const { clock } = time.open();
   const told: agent.Discovered[] = [];
-  const discovery = new Discovery({
+  const discovery = new AgentDiscovery({
     ...{ clock, random: nodeRandom(), log: quietLog, limits },
     tell: (finding) => told.push(finding),
   });
@@ -35,7 +35,7 @@ function rig(limits: Partial<DiscoveryLimits> = {}, bootsMax = 4, bootsPerHourMa
 
 type Rig = ReturnType<typeof rig>;
 
-function memoryOf({ discovery, clock }: { discovery: Discovery; clock: Clock }): BootMemory {
+function memoryOf({ discovery, clock }: { discovery: AgentDiscovery; clock: Clock }): BootMemory {
   const grant = {
     ...{ hostUid: 'u1', operationId: 'u1/1/1/1', bootToken: 'known' },
     openedAtMs: clock.nowMs(),
@@ -74,7 +74,7 @@ test('no machine boots before the control plane turns discovery on, or after it 
   expect(ask(it).kind).toBe('mayDiscover');
   it.policy(false);
   expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'off' });
-  const fresh = new Discovery({
+  const fresh = new AgentDiscovery({
     ...{ clock: it.clock, random: nodeRandom(), log: quietLog, tell: () => undefined },
   });
   expect(fresh.memory()).toBeUndefined();

@@ -61,7 +61,7 @@ interface Boot extends DiscoveryBoot {
 /** The maximum length of a runner's report of its machine's BMC. */
 const addressCharsMax = 64;
 
-export class Discovery {
+export class AgentDiscovery {
   readonly #parts: DiscoveryParts;
   readonly #limits: DiscoveryLimits;
   #policy: agent.Discovery | undefined;

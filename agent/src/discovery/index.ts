@@ -1,6 +1,6 @@
 /** Machines that are no hosts: their boots for an inventory, and the reports about them. */
 export {
-  Discovery,
+  AgentDiscovery,
   type DiscoveryLimits,
   type DiscoveryParts,
   defaultDiscoveryLimits,

@@ -9,7 +9,7 @@ import {
 } from '@rackwright/messages';
 import type { Clock, Random } from '@rackwright/platform';
 import { diagnose } from './diagnosis.ts';
-import type { AgentIdentity, AgentKey } from './identity.ts';
+import type { AgentIdentity, AgentKeyPair } from './identity.ts';
 
 /** The platform interfaces that enrolment uses. */
 export interface EnrolmentParts {
@@ -27,7 +27,7 @@ const callTimeoutMs = 15_000;
  */
 export async function join(
   parts: EnrolmentParts,
-  key: AgentKey,
+  key: AgentKeyPair,
   enrolmentAddress: string,
   token: string,
 ): Promise<AgentIdentity> {
@@ -44,7 +44,7 @@ export async function join(
 /** A new certificate for the registered key; works after expiry as well. */
 export function renew(
   parts: EnrolmentParts,
-  key: AgentKey,
+  key: AgentKeyPair,
   identity: AgentIdentity,
 ): Promise<AgentIdentity> {
   const { enrolmentAddress, caCertificatePem: caPem, certificatePem, rack } = identity;
@@ -64,7 +64,11 @@ interface Issue {
 }
 
 /** A failure on the way to the control plane is reported together with its visible state. */
-async function issue(parts: EnrolmentParts, key: AgentKey, wanted: Issue): Promise<AgentIdentity> {
+async function issue(
+  parts: EnrolmentParts,
+  key: AgentKeyPair,
+  wanted: Issue,
+): Promise<AgentIdentity> {
   try {
     return await ask(parts, key, wanted);
   } catch (cause) {
@@ -78,7 +82,7 @@ async function issue(parts: EnrolmentParts, key: AgentKey, wanted: Issue): Promi
 
 async function ask(
   { clock, random }: EnrolmentParts,
-  key: AgentKey,
+  key: AgentKeyPair,
   { enrolmentAddress, caPem, joinToken, rack }: Issue,
 ): Promise<AgentIdentity> {
   const { connect, createClient } = await import('../rpc.ts');

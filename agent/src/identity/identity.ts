@@ -36,7 +36,7 @@ export interface AgentIdentity {
   readonly clockOffsetMs?: number;
 }
 
-export interface AgentKey {
+export interface AgentKeyPair {
   readonly privateKey: KeyObject;
   readonly privateKeyPem: string;
   /** SPKI, DER. */
@@ -63,7 +63,7 @@ export class IdentityFiles {
   }
 
   /** The agent's key; made when there is none (invariants 1 and 2). */
-  async key(): Promise<AgentKey> {
+  async key(): Promise<AgentKeyPair> {
     await this.#disk.makeFolder(this.#folder, ownerOnlyFolder);
     const text = await this.#read(identityFile);
     const identity = text === undefined ? undefined : readIdentity(text);
@@ -72,13 +72,13 @@ export class IdentityFiles {
   }
 
   /** Another key, for an agent whose key is no longer accepted; the old one stays (invariant 3). */
-  async newKey(): Promise<AgentKey> {
+  async newKey(): Promise<AgentKeyPair> {
     await this.#disk.makeFolder(this.#folder, ownerOnlyFolder);
     return await this.#storedKey(newKeyFile);
   }
 
   /** The identity of the new key is saved: there is no other key any more. */
-  async adoptNewKey({ privateKeyPem }: AgentKey): Promise<void> {
+  async adoptNewKey({ privateKeyPem }: AgentKeyPair): Promise<void> {
     await this.#write(keyFile, privateKeyPem);
     await this.dropNewKey();
   }
@@ -88,7 +88,7 @@ export class IdentityFiles {
     return this.#disk.remove(`${this.#folder}/${newKeyFile}`);
   }
 
-  async #storedKey(name: string): Promise<AgentKey> {
+  async #storedKey(name: string): Promise<AgentKeyPair> {
     const stored = await this.#read(name);
     if (stored !== undefined) return readKey(stored);
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -164,7 +164,7 @@ function refuseOthers(path: string, { mode, isOurs }: FileStat): void {
   );
 }
 
-export function readKey(privateKeyPem: string): AgentKey {
+export function readKey(privateKeyPem: string): AgentKeyPair {
   const privateKey = createPrivateKey(privateKeyPem);
   const publicKeyDer = createPublicKey(privateKey).export({ type: 'spki', format: 'der' });
   return { privateKey, privateKeyPem, publicKeyDer };

@@ -1,14 +1,14 @@
 /** The agent's identity on a disk that forgets unsynced writes. */
 import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
-import { type AgentIdentity, type AgentKey, IdentityFiles } from './identity.ts';
+import { type AgentIdentity, type AgentKeyPair, IdentityFiles } from './identity.ts';
 
 const folder = '/state';
 const open = (files: ForgetfulFiles) => new IdentityFiles(forgetfulDisk(files), folder);
 /** More than any of these writes takes. */
 const callsMax = 24;
 
-function identityOf({ privateKeyPem }: AgentKey): AgentIdentity {
+function identityOf({ privateKeyPem }: AgentKeyPair): AgentIdentity {
   return {
     ...{ privateKeyPem, certificatePem: 'certificate', caCertificatePem: 'ca' },
     ...{ rack: 'racks/r1', enrolmentAddress: 'cp:1', agentEndpoint: 'cp:2' },

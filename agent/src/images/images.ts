@@ -12,6 +12,7 @@ import {
   type Descriptor,
   type Digest,
   type ImageIndex,
+  type ImageReference,
   type IndexEntry,
   type Manifest,
   OciError,
@@ -19,7 +20,6 @@ import {
   parseDigest,
   parseManifest,
   parseReference,
-  type Reference,
   RegistryClient,
   type RegistryCredential,
 } from '@rackwright/oci';
@@ -104,7 +104,7 @@ export class Images {
   }
 }
 
-function readReference(text: string): { reference: Reference; digest: Digest } {
+function readReference(text: string): { reference: ImageReference; digest: Digest } {
   const read = parseReference(text);
   if (read.kind === 'bad') throw new OciError('malformed', `the image ${read.problem}`);
   const { digest } = read.reference;

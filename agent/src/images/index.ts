@@ -21,4 +21,9 @@ export {
 } from './host-images.ts';
 export { type FetchProgress, type HeldImage, Images, type WantedImage } from './images.ts';
 export { Prefetcher, type PrefetcherParts } from './prefetcher.ts';
-export { type Architecture, architectureNamed, type CredentialOf, wantedImage } from './source.ts';
+export {
+  architectureNamed,
+  type CredentialOf,
+  type ImageArchitecture,
+  wantedImage,
+} from './source.ts';

@@ -1,14 +1,14 @@
 /** The source of a host's image, from the fields of an order. */
 import type { agent } from '@rackwright/messages';
 import { type Mirror, parseDigest, type RegistryCredential } from '@rackwright/oci';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import type { FromRegistry, FromWeb, WantedHostImage } from './host-images.ts';
 
 /** The architecture of machines, as images name it. */
-export type Architecture = WantedHostImage['architecture'];
+export type ImageArchitecture = WantedHostImage['architecture'];
 
 /** Undefined for an architecture that images are not made for. */
-export function architectureNamed(name: string): Architecture | undefined {
+export function architectureNamed(name: string): ImageArchitecture | undefined {
   return name === 'amd64' || name === 'arm64' ? name : undefined;
 }
 
@@ -21,10 +21,10 @@ export type CredentialOf = (
 /** Rejects as `credential` does. */
 export async function wantedImage(
   image: agent.HostImage,
-  architecture: Architecture,
+  architecture: ImageArchitecture,
   needs: WantedHostImage['needs'],
   credentialBy: CredentialOf,
-): Promise<WantedHostImage | Failed> {
+): Promise<WantedHostImage | FailedAttempt> {
   const { reference } = image;
   const isWeb = /^https?:\/\//.test(reference);
   const from = isWeb ? await fromWeb(image, credentialBy) : await fromRegistry(image, credentialBy);
@@ -61,7 +61,7 @@ const digestMark = '#sha256=';
 async function fromWeb(
   image: agent.HostImage,
   credentialBy: CredentialOf,
-): Promise<FromWeb | Failed> {
+): Promise<FromWeb | FailedAttempt> {
   const { reference } = image;
   const mark = reference.lastIndexOf(digestMark);
   const url = reference.slice(0, Math.max(mark, 0));

@@ -17,7 +17,7 @@ import {
   shownCertificate,
   type BmcIdentity as WireBmcIdentity,
 } from '@rackwright/messages';
-import type { Failed, FinalResult } from '@rackwright/results';
+import type { FailedAttempt, FinalResult } from '@rackwright/results';
 import { AttemptEnd, type Credential, type OperationContext } from '../session/index.ts';
 
 /** One BMC as an operation names it, with its secret. */
@@ -145,7 +145,7 @@ function expectedSystem(expected: WireBmcIdentity | undefined): ExpectedSystem |
   };
 }
 
-export function failure(type: FailureName, message: string, detail = ''): Failed {
+export function failure(type: FailureName, message: string, detail = ''): FailedAttempt {
   return { kind: 'failed', type, message, ...(detail === '' ? {} : { detail }) };
 }
 

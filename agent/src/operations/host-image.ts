@@ -17,9 +17,8 @@
 import { type agent, type DeploymentId, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import { type DiskImage, isOciError, OciError } from '@rackwright/oci';
 import { type Clock, markHandled, pause } from '@rackwright/platform';
-import type { Failed, FinalResult } from '@rackwright/results';
+import type { FailedAttempt, FinalResult } from '@rackwright/results';
 import {
-  type Architecture,
   aborted,
   type CarriedKey,
   type CarriedOn,
@@ -27,6 +26,7 @@ import {
   type HeldHostImage,
   type HostImageProgress,
   type HostImages,
+  type ImageArchitecture,
   type WantedHostImage,
   wantedImage,
 } from '../images/index.ts';
@@ -42,7 +42,7 @@ export interface HostImageParts {
   readonly carriedOn: CarriedOn;
   readonly clock: Clock;
   /** The processor of the hosts that boot here, unless the runner reports its own. */
-  readonly architecture: Architecture;
+  readonly architecture: ImageArchitecture;
   /** The path that the host of a deployment calls when it runs. */
   readonly phoneHomePath: (deploymentId: DeploymentId) => string;
 }
@@ -67,7 +67,7 @@ export async function withHostImage(
   parts: HostImageParts | undefined,
   operation: agent.Operation,
   request: agent.RunStep,
-  found: Architecture | undefined,
+  found: ImageArchitecture | undefined,
   context: OperationContext,
   order: OrderWithImage,
 ): Promise<FinalResult> {
@@ -115,7 +115,7 @@ export function wayToHold(
 export function carriedKey(
   { hostUid }: Pick<agent.Operation, 'hostUid'>,
   { id: deploymentId }: Pick<agent.Deployment, 'id'>,
-  architecture: Architecture,
+  architecture: ImageArchitecture,
 ): CarriedKey {
   return { hostUid, deploymentId, architecture };
 }
@@ -261,7 +261,7 @@ function isFinal(result: unknown): result is FinalResult {
   return typeof result === 'object' && result !== null && 'kind' in result;
 }
 
-function noImagesKept(): Failed {
+function noImagesKept(): FailedAttempt {
   return { kind: 'failed', type: 'unsupported', message: 'this agent keeps no images of hosts' };
 }
 
@@ -269,9 +269,9 @@ function noImagesKept(): Failed {
 async function wantedDisk(
   parts: HostImageParts,
   { step, deployment }: agent.RunStep,
-  found: Architecture | undefined,
+  found: ImageArchitecture | undefined,
   { credential }: Pick<OperationContext, 'credential'>,
-): Promise<WantedHostImage | Failed> {
+): Promise<WantedHostImage | FailedAttempt> {
   if (deployment?.image === undefined) {
     return { kind: 'failed', type: 'invalidArgument', message: `${step} names no image` };
   }

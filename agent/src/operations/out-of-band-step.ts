@@ -1,5 +1,5 @@
 /** The form of a step that the agent runs itself, on the BMC. */
-import type { Asserted, BmcDriver, BmcResult, TellUpdate } from '@rackwright/bmc';
+import type { BmcAssertion, BmcDriver, BmcResult, TellUpdate } from '@rackwright/bmc';
 import type { agent } from '@rackwright/messages';
 
 export interface OutOfBandStep {
@@ -11,7 +11,7 @@ export interface OutOfBandStep {
     values: Arguments,
     signal: AbortSignal,
     way: StepWay,
-  ): Promise<BmcResult<Asserted>>;
+  ): Promise<BmcResult<BmcAssertion>>;
   /** It can wait for the effect of an earlier order without ordering anything. */
   readonly canCheck?: true;
 }

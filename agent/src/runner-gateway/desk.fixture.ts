@@ -4,7 +4,7 @@ import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent, type OperationId } from '@rackwright/messages';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
-import type { Brake, OperationContext, Progress } from '../session/index.ts';
+import type { OperationContext, Progress, SessionBrake } from '../session/index.ts';
 import { defaultDeskLimits, RunnerDesk } from './desk.ts';
 import { noHandOffs } from './hand-offs.ts';
 import type { RunnerLink, RunnerOrder, ToRunner } from './link.ts';
@@ -41,7 +41,7 @@ export function setUp() {
   let state: 'unknown' | 'received' | 'begun' | 'ended' = 'begun';
   const session = {
     lease: true,
-    brake: undefined as Brake | undefined,
+    brake: undefined as SessionBrake | undefined,
     begun: 0,
     dueAtMs: Infinity,
     heard: [] as Progress[],

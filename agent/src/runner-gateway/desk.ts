@@ -20,7 +20,12 @@ import {
   type runner,
 } from '@rackwright/messages';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
-import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
+import {
+  boundResult,
+  type FailedAttempt,
+  type FinalResult,
+  resultFromWire,
+} from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';
 import { type EvidenceSigner, signEvidence } from './evidence.ts';
 import { type HandOffSession, HandOffs } from './hand-offs.ts';
@@ -58,7 +63,7 @@ export const defaultDeskLimits: DeskLimits = {
   bootsOverMax: 1_024,
 };
 
-export interface DeskParts {
+export interface RunnerDeskParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly signer: EvidenceSigner;
@@ -73,7 +78,7 @@ export interface DeskParts {
 const runnerPartBytesMax = 256 * 1024;
 
 export class RunnerDesk implements RunnerOrders {
-  readonly #parts: DeskParts;
+  readonly #parts: RunnerDeskParts;
   /** By boot operation id. */
   readonly #links = new Map<string, RunnerLink>();
   /** By boot operation id: until the runner's absence is reported. */
@@ -93,7 +98,7 @@ export class RunnerDesk implements RunnerOrders {
   readonly #handOffs: HandOffs;
   readonly #logs: LogBudget;
 
-  constructor(parts: DeskParts) {
+  constructor(parts: RunnerDeskParts) {
     this.#parts = parts;
     this.#logs = new LogBudget(parts.clock, (log) => parts.tellLog?.(log));
     this.#handOffs = new HandOffs({
@@ -450,7 +455,7 @@ function decodeReport(report: agent.Report): ReturnType<typeof resultFromWire> {
 function oversize(
   result: FinalResult,
   evidence: agent.StepEvidence | undefined,
-): Failed | undefined {
+): FailedAttempt | undefined {
   const { observations } = 'observations' in result ? result : { observations: undefined };
   const parts = {
     observations: observations && toBinary(agent.ObservationsSchema, observations),
@@ -479,7 +484,7 @@ function isForAnother({ order }: RunnerOrder, link: RunnerLink | undefined): boo
   return runnerSession !== '' && runnerSession !== link.runnerSession;
 }
 
-function failed(type: Failed['type'], message: string): Failed {
+function failed(type: FailedAttempt['type'], message: string): FailedAttempt {
   return { kind: 'failed', type, message };
 }
 

@@ -33,7 +33,7 @@ export const defaultExchangeLimits: ExchangeLimits = {
   silenceMs: 20_000,
 };
 
-export interface ExchangeParts {
+export interface GatewayExchangeParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly limits: ExchangeLimits;
@@ -54,12 +54,12 @@ const pauseMsMin = 4;
 const unusedMsMax = 50;
 
 export class Exchanges {
-  readonly #parts: ExchangeParts;
+  readonly #parts: GatewayExchangeParts;
   #atWork = 0;
   /** Bytes each way for each order. */
   readonly #used = new WeakMap<object, number>();
 
-  constructor(parts: ExchangeParts) {
+  constructor(parts: GatewayExchangeParts) {
     this.#parts = parts;
   }
 
@@ -175,7 +175,7 @@ class Pace {
   /** When all until now should be through. */
   #dueMs: number;
 
-  constructor({ clock, limits }: ExchangeParts, signal: AbortSignal) {
+  constructor({ clock, limits }: GatewayExchangeParts, signal: AbortSignal) {
     this.#clock = clock;
     this.#signal = signal;
     this.#bytesPerMs = limits.bytesPerSecondMax / 1_000;

@@ -2,7 +2,7 @@
  * The server that runners dial: recognizes them, gives them their orders and takes their reports.
  */
 export { type BootCertificate, loadBootCertificate } from './certificate.ts';
-export { type DeskLimits, type DeskParts, defaultDeskLimits, RunnerDesk } from './desk.ts';
+export { type DeskLimits, defaultDeskLimits, RunnerDesk, type RunnerDeskParts } from './desk.ts';
 export type { EvidenceSigner } from './evidence.ts';
 export {
   defaultGatewayLimits,

@@ -1,9 +1,9 @@
 /** One order to a runner: offered until the runner knows it, stopped by Cancel or its deadline. */
 import { agent, type OperationId } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
-import type { Continuing, Failed, FinalResult } from '@rackwright/results';
+import type { Continuing, FailedAttempt, FinalResult } from '@rackwright/results';
 import { operationTrace, traceparentOf } from '@rackwright/trace';
-import type { Brake, OperationContext } from '../session/index.ts';
+import type { OperationContext, SessionBrake } from '../session/index.ts';
 import type { ImageOfOrder, MayBegin, RunnerLink, RunnerOrder } from './link.ts';
 
 export interface OutstandingParts {
@@ -75,7 +75,7 @@ export class Outstanding {
   #offered = false;
   #cancelling = false;
   /** It ends as a conflict once the runner says that it has not got it; undefined: it fails. */
-  #brake: Brake | undefined = undefined;
+  #brake: SessionBrake | undefined = undefined;
   /** Times in a row that a runner was connected under a freeze and reported nothing about it. */
   #unheard = 0;
   #hasReportedWaiting = false;
@@ -143,7 +143,7 @@ export class Outstanding {
     this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
   }
 
-  #frozenOut({ text: message }: Brake): FinalResult {
+  #frozenOut({ text: message }: SessionBrake): FinalResult {
     const delayMs = this.#parts.limits.leaseRetryMs;
     return { kind: 'retryAfter', reason: 'frozen', message, delayMs };
   }
@@ -199,7 +199,7 @@ export class Outstanding {
     this.#cancelOffer = this.#parts.clock.after(stragglerMs, () => {
       if (this.#brake !== undefined) return this.end(this.#frozenOut(this.#brake));
       const message = 'cancelled; the runner was not at work on it';
-      const result: Failed = { kind: 'failed', type: 'cancelled', message };
+      const result: FailedAttempt = { kind: 'failed', type: 'cancelled', message };
       // No runner ever reported it; a runner that has begun keeps its end until it is received.
       this.end(this.#known ? result : this.#untouched(result));
     });
@@ -207,12 +207,12 @@ export class Outstanding {
 
   /** Its boot is over; its order is interrupted. */
   bootOver(why: string): void {
-    const result: Failed = { kind: 'failed', type: 'interrupted', message: why };
+    const result: FailedAttempt = { kind: 'failed', type: 'interrupted', message: why };
     this.end({ ...(this.#offered ? result : this.#untouched(result)), detail: this.lastHeard });
   }
 
   /** No runner was at work on it, unless it got the order before our present start. */
-  #untouched(result: Failed): Failed {
+  #untouched(result: FailedAttempt): FailedAttempt {
     const isImage = this.order.image !== undefined;
     return isImage && !this.#parts.resumed ? { ...result, disksUntouched: true } : result;
   }
@@ -270,7 +270,7 @@ export class Outstanding {
     this.#cancelDeadline = clock.after(this.#parts.limits.cancelGraceMs, () => {
       const message = 'its deadline has passed and the runner does not say that it has stopped';
       const detail = this.lastHeard;
-      const result: Failed = { kind: 'failed', type: 'deadline', message, detail };
+      const result: FailedAttempt = { kind: 'failed', type: 'deadline', message, detail };
       this.end(this.#offered ? result : this.#untouched(result));
     });
   }

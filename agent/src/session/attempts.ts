@@ -21,7 +21,7 @@ import { type ContextDependencies, makeContext } from './attempt-context.ts';
 import { AttemptEnd, type Executor } from './executor.ts';
 import { type HandOff, handOffOf } from './hand-off.ts';
 import { checkOperation } from './operation-check.ts';
-import { Outbox, type Outlet } from './outbox.ts';
+import { type Outlet, ReportOutbox } from './outbox.ts';
 import { inOwnTime } from './own-time.ts';
 import {
   afterBegin,
@@ -49,7 +49,7 @@ export interface AttemptsDependencies extends Omit<ContextDependencies, 'tellPro
 }
 
 export class Attempts {
-  readonly outbox: Outbox;
+  readonly outbox: ReportOutbox;
   readonly #deps: AttemptsDependencies;
   readonly #kept = new AttemptBook();
   readonly #forgetting = new Set<string>();
@@ -60,7 +60,7 @@ export class Attempts {
     const onHandOff = (handOff: HandOff, acts: boolean) => {
       deps.executor.handOffAnswered?.(handOff, acts);
     };
-    this.outbox = new Outbox({ ...deps, attempts: this.#kept, onSafe, onHandOff });
+    this.outbox = new ReportOutbox({ ...deps, attempts: this.#kept, onSafe, onHandOff });
     this.#readJournal();
   }
 

@@ -44,7 +44,7 @@ type OnNetboots = (netboots: ReadonlyMap<string, agent.Deployment>) => void;
 
 const ownerOnlyMode = 0o600;
 
-export class BootSnapshots {
+export class KeptBootSnapshots {
   readonly #disk: Disk;
   readonly #path: string;
   readonly #log: Log;
@@ -156,7 +156,7 @@ export class BootSnapshots {
 
 /** Remembers the last answer: the boot path sees new objects only when something has changed. */
 export function makeBootMemory(
-  snapshots: BootSnapshots,
+  snapshots: KeptBootSnapshots,
   state: () => JournalState,
   grants: () => BootState['grants'],
 ): () => BootState {

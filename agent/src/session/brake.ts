@@ -7,7 +7,7 @@
  */
 import { agent } from '@rackwright/messages';
 
-export interface Brake {
+export interface SessionBrake {
   /** For people. */
   readonly text: string;
 }
@@ -16,7 +16,7 @@ export interface Brake {
 export function brakeOf({
   brake,
   frozen,
-}: Pick<agent.LeaseRenewal, 'brake' | 'frozen'>): Brake | undefined {
+}: Pick<agent.LeaseRenewal, 'brake' | 'frozen'>): SessionBrake | undefined {
   if (brake === agent.BrakeKind.UNSPECIFIED && frozen === '') return undefined;
   return { text: frozen === '' ? 'the control plane permits none' : frozen };
 }

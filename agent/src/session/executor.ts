@@ -5,7 +5,7 @@
  */
 import type { agent, HostName, HostUid, OperationId } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
-import type { Brake } from './brake.ts';
+import type { SessionBrake } from './brake.ts';
 import type { HandOff } from './hand-off.ts';
 
 /** The kinds that an executor takes. `cancel` is the session's own. */
@@ -84,7 +84,7 @@ export interface OperationContext {
   /** How long it may begin, unless the lease is renewed, milliseconds; 0 when it may not now. */
   leaseLeftMs(): number;
   /** What keeps destructive work from beginning; undefined while nothing is known that does. */
-  brake(): Brake | undefined;
+  brake(): SessionBrake | undefined;
   /**
    * Until the operation's deadline, also when the wall clock is set; negative when it has passed.
    */

@@ -5,7 +5,7 @@
 import { agent } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
 import type { ConnectOptions } from '@rackwright/rpc';
-import type { Connection, Transport, TransportHandlers } from './transport.ts';
+import type { SessionTransport, StreamConnection, TransportHandlers } from './transport.ts';
 
 /** Messages that may wait for a slow stream; beyond, the stream is given up and dialled again. */
 const queuedMax = 10_000;
@@ -14,11 +14,11 @@ const queuedMax = 10_000;
  * Dials the agents' port. `options` is called at each dial, because certificates are renewed
  * meanwhile.
  */
-export function grpcTransport(options: () => ConnectOptions): Transport {
+export function grpcTransport(options: () => ConnectOptions): SessionTransport {
   return { connect: (handlers) => openStream(options, handlers) };
 }
 
-function openStream(options: () => ConnectOptions, handlers: TransportHandlers): Connection {
+function openStream(options: () => ConnectOptions, handlers: TransportHandlers): StreamConnection {
   const requests = new RequestQueue();
   const leaving = new AbortController();
   const close = (reason?: string) => {

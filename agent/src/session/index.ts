@@ -1,7 +1,7 @@
 /** The agent's side of the protocol (DESIGN §3). */
 
 export type { BootState } from './boot-snapshot.ts';
-export type { Brake } from './brake.ts';
+export type { SessionBrake } from './brake.ts';
 export type {
   BmcReadEars,
   ConsoleEars,
@@ -27,4 +27,4 @@ export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
 export type { SessionObserver } from './observer.ts';
 export { AgentSession, type SessionOptions } from './session.ts';
-export type { Connection, Transport, TransportHandlers } from './transport.ts';
+export type { SessionTransport, StreamConnection, TransportHandlers } from './transport.ts';

@@ -6,7 +6,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { beforeEach, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { defaultSessionLimits } from './limits.ts';
-import { Link } from './link.ts';
+import { AgentLink } from './link.ts';
 import type { TransportHandlers } from './transport.ts';
 
 interface Stream {
@@ -19,7 +19,7 @@ let clock: VirtualClock;
 let streams: Stream[];
 let taken: agent.SessionResponse['message'][];
 let welcomed: string[];
-let link: Link;
+let link: AgentLink;
 let hasWork: boolean;
 
 beforeEach(() => {
@@ -28,7 +28,7 @@ beforeEach(() => {
   taken = [];
   welcomed = [];
   hasWork = false;
-  link = new Link({
+  link = new AgentLink({
     clock,
     random: nodeRandom(),
     log: quietLog,

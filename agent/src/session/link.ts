@@ -15,7 +15,7 @@ import { type AgentSessionId, agent } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
 import type { SessionLimits } from './limits.ts';
-import type { Connection, Transport } from './transport.ts';
+import type { SessionTransport, StreamConnection } from './transport.ts';
 
 export type LinkStatus =
   | { readonly kind: 'stopped' }
@@ -25,7 +25,7 @@ export type LinkStatus =
   | { readonly kind: 'connected'; readonly sessionId: AgentSessionId };
 
 export interface LinkDependencies {
-  readonly transport: Transport;
+  readonly transport: SessionTransport;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -51,7 +51,7 @@ interface Pace {
 /** A session that is about to take over. */
 interface Move {
   readonly stream: number;
-  readonly connection: Connection;
+  readonly connection: StreamConnection;
   readonly cancel: Cancel;
   /** Messages of the stream in use meanwhile (K2). */
   readonly held: agent.SessionResponse['message'][];
@@ -60,10 +60,10 @@ interface Move {
 /** Messages that may be held while moving; beyond, the agent stays where it is. */
 const heldMax = 10_000;
 
-export class Link {
+export class AgentLink {
   readonly #deps: LinkDependencies;
   #status: LinkStatus = { kind: 'stopped' };
-  #connection: Connection | undefined;
+  #connection: StreamConnection | undefined;
   /** Tells the stream in use from abandoned ones (K2). */
   #stream = 0;
   #streams = 0;
@@ -159,7 +159,7 @@ export class Link {
     return this.#streams;
   }
 
-  #connect(stream: number): Connection {
+  #connect(stream: number): StreamConnection {
     return this.#deps.transport.connect({
       onMessage: ({ message }) => {
         if (stream === this.#move?.stream) this.#hearNext(this.#move, message);
@@ -172,7 +172,7 @@ export class Link {
     });
   }
 
-  #sayHello(connection: Connection, hello: MessageInitShape<typeof agent.HelloSchema>): void {
+  #sayHello(connection: StreamConnection, hello: MessageInitShape<typeof agent.HelloSchema>): void {
     const message = { case: 'hello', value: create(agent.HelloSchema, hello) } as const;
     connection.send(create(agent.SessionRequestSchema, { message }));
   }

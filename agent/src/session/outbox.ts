@@ -44,7 +44,7 @@ export interface OutboxDependencies {
   readonly onHandOff: (handOff: HandOff, acts: boolean) => void;
 }
 
-export class Outbox {
+export class ReportOutbox {
   readonly #deps: OutboxDependencies;
   #lastSequence: bigint;
   /** By host uid: the hand-off whose permission to act is being recorded. */

@@ -1,21 +1,21 @@
 /** The results that the session itself gives. */
 import { agent, type OperationId, RerunClass } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
-import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
+import type { FailedAttempt, FinalResult, RetryAfter } from '@rackwright/results';
 import type { Attempt } from './attempt.ts';
-import type { Brake } from './brake.ts';
+import type { SessionBrake } from './brake.ts';
 
 /** The delay after a locked host or a missing lease or credential. */
 const retryDelayMs = 10_000;
 const handOffDelayMs = 1_000;
 
-export const cancelled: Failed = {
+export const cancelled: FailedAttempt = {
   kind: 'failed',
   type: 'cancelled',
   message: 'It was cancelled.',
 };
 
-export function unsupported(problem: string): Failed {
+export function unsupported(problem: string): FailedAttempt {
   return {
     kind: 'failed',
     type: 'unsupported',
@@ -23,7 +23,7 @@ export function unsupported(problem: string): Failed {
   };
 }
 
-export function notDurable(): Failed {
+export function notDurable(): FailedAttempt {
   return {
     kind: 'failed',
     type: 'internal',
@@ -31,7 +31,7 @@ export function notDurable(): Failed {
   };
 }
 
-export function interrupted(lastProgress: string): Failed {
+export function interrupted(lastProgress: string): FailedAttempt {
   return {
     kind: 'failed',
     type: 'interrupted',
@@ -65,7 +65,7 @@ export function beforeBegin({ operation, begun }: Attempt, result: FinalResult):
     : result;
 }
 
-export function deadlinePassed(): Failed {
+export function deadlinePassed(): FailedAttempt {
   return {
     kind: 'failed',
     type: 'deadline',
@@ -84,7 +84,7 @@ export function thrown(error: unknown): FinalResult {
   };
 }
 
-export function tooLarge(reportBytes: number, reportBytesMax: number): Failed {
+export function tooLarge(reportBytes: number, reportBytesMax: number): FailedAttempt {
   return {
     kind: 'failed',
     type: 'internal',
@@ -114,7 +114,7 @@ export function noLease(): RetryAfter {
   return retry('invalidState', 'The work lease did not come until the deadline.');
 }
 
-export function frozen({ text }: Brake): RetryAfter {
+export function frozen({ text }: SessionBrake): RetryAfter {
   return retry('frozen', text);
 }
 

@@ -15,7 +15,7 @@ import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform'
 import type { RecordSpan } from '@rackwright/trace';
 import { type Journal, storeSeen } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
-import { BootSnapshots, type BootState, makeBootMemory } from './boot-snapshot.ts';
+import { type BootState, KeptBootSnapshots, makeBootMemory } from './boot-snapshot.ts';
 import { brakeOf } from './brake.ts';
 import { Credentials } from './credentials.ts';
 import { type Ears, type TrustKeeper, tellEars } from './ears.ts';
@@ -24,10 +24,10 @@ import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
 import { type HandOffState, handOffOf } from './hand-off.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
-import { Link, type LinkStatus } from './link.ts';
+import { AgentLink, type LinkStatus } from './link.ts';
 import type { SessionObserver } from './observer.ts';
-import { refusalOf, type StorePosition, storeInHello } from './store-refusal.ts';
-import type { Transport } from './transport.ts';
+import { type KnownStorePosition, refusalOf, storeInHello } from './store-refusal.ts';
+import type { SessionTransport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
 
 export interface SessionOptions extends Ears {
@@ -44,7 +44,7 @@ export interface SessionOptions extends Ears {
    * clock and transport before.
    */
   readonly crashPoint: CrashPoint;
-  readonly transport: Transport;
+  readonly transport: SessionTransport;
   readonly agentVersion: string;
   /** Keeps the trusted authorities; without it messages about them are ignored. */
   readonly trust?: TrustKeeper;
@@ -72,8 +72,8 @@ export class AgentSession {
   readonly #lease: WorkLease;
   readonly #credentials: Credentials;
   readonly #facts: Facts;
-  readonly #snapshots: BootSnapshots;
-  readonly #link: Link;
+  readonly #snapshots: KeptBootSnapshots;
+  readonly #link: AgentLink;
   readonly #forgetting = new Map<string, Promise<void>>();
   /** The incarnation of the store behind the present session. */
   #incarnation = '';
@@ -90,7 +90,7 @@ export class AgentSession {
     this.#credentials = new Credentials(clock, log, credentialsMax, credentialsKeptMs);
     this.#facts = new Facts(log, this.#limits.factsHostsMax);
     const { onNetboots } = options;
-    this.#snapshots = new BootSnapshots(disk, snapshotPath, log, onNetboots);
+    this.#snapshots = new KeptBootSnapshots(disk, snapshotPath, log, onNetboots);
     const onOpened = (grant: BootGrantState): void => {
       this.#facts.bootOrdered(grant.hostUid);
       options.observer?.bootOpened(grant);
@@ -98,7 +98,7 @@ export class AgentSession {
     this.grants = new Grants({ ...options, onOpened });
     const grants = () => this.grants.states();
     this.bootMemory = makeBootMemory(this.#snapshots, () => journal.state, grants);
-    this.#link = new Link({
+    this.#link = new AgentLink({
       ...options,
       limits: this.#limits,
       hello: () => this.#hello(),
@@ -380,7 +380,7 @@ export class AgentSession {
   }
 
   /** The list of hosts in force is of the store as well, perhaps a later one than was noted. */
-  #seen(): StorePosition | undefined {
+  #seen(): KnownStorePosition | undefined {
     const { store } = this.#options.journal.state;
     if (store === undefined || store.refusal !== undefined) return store;
     const { incarnation, revision } = this.#snapshots.position;

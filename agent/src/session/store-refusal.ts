@@ -2,7 +2,7 @@
 import { agent, noRevision, type Revision, type StoreRefusal } from '@rackwright/messages';
 
 /** A store's position: its incarnation, a revision, and the revisions that were lost before it. */
-export interface StorePosition {
+export interface KnownStorePosition {
   readonly incarnation: string;
   readonly revision: Revision;
   /** Added to the revision they make a sum that never falls, also after an accepted restore. */
@@ -11,8 +11,8 @@ export interface StorePosition {
 
 /** Why nothing destructive is done for `store` after `seen`; undefined: it is. */
 export function refusalOf(
-  store: StorePosition,
-  seen: StorePosition | undefined,
+  store: KnownStorePosition,
+  seen: KnownStorePosition | undefined,
 ): StoreRefusal | undefined {
   if (seen === undefined) return undefined;
   if (store.incarnation !== seen.incarnation) {
@@ -35,9 +35,9 @@ export function refusalOf(
 
 /** What Hello tells of the store: what was seen of it, and the refusal. */
 export function storeInHello(
-  seen: StorePosition | undefined,
+  seen: KnownStorePosition | undefined,
   refusal: StoreRefusal | undefined,
-): Pick<agent.Hello, keyof StorePosition | 'storeRefusal' | 'storeRefused'> {
+): Pick<agent.Hello, keyof KnownStorePosition | 'storeRefusal' | 'storeRefused'> {
   return {
     incarnation: seen?.incarnation ?? '',
     revision: seen?.revision ?? noRevision,

@@ -8,14 +8,14 @@ export interface TransportHandlers {
   onClosed(reason: string): void;
 }
 
-export interface Connection {
+export interface StreamConnection {
   /** Queues a message; messages arrive in this order or the stream ends. Never throws. */
   send(message: agent.SessionRequest): void;
   /** Ends the stream. Idempotent; handlers may or may not be called afterwards. */
   close(): void;
 }
 
-export interface Transport {
+export interface SessionTransport {
   /** Opens one stream. Returns at once; never calls a handler before it has returned. */
-  connect(handlers: TransportHandlers): Connection;
+  connect(handlers: TransportHandlers): StreamConnection;
 }

@@ -10,7 +10,7 @@
  *    everywhere within one lease period.
  */
 import type { Clock, Log } from '@rackwright/platform';
-import type { Brake } from './brake.ts';
+import type { SessionBrake } from './brake.ts';
 
 /** Heartbeats that may be unanswered at once; older ones renew nothing any more. */
 const heartbeatsKept = 64;
@@ -28,7 +28,7 @@ export class WorkLease {
   #endMs = Number.NEGATIVE_INFINITY;
   #withheld = false;
   /** The brake in the last renewal. */
-  #brake: Brake | undefined = undefined;
+  #brake: SessionBrake | undefined = undefined;
 
   constructor(clock: Clock, log: Log, longestMs: number) {
     this.#clock = clock;
@@ -52,7 +52,7 @@ export class WorkLease {
   }
 
   /** The control plane has answered a heartbeat. A shorter lease than before is obeyed too. */
-  renew(sequence: bigint, durationMs: number, brake?: Brake): void {
+  renew(sequence: bigint, durationMs: number, brake?: SessionBrake): void {
     const sentAtMs = this.#sentAtMs.get(sequence);
     if (sentAtMs === undefined || sequence <= this.#renewedBy || this.#withheld) {
       this.#log.debug({ heartbeat: String(sequence) }, 'a renewal that renews nothing');
@@ -76,7 +76,7 @@ export class WorkLease {
   }
 
   /** The brake in force; undefined while there is none or the lease does not run. */
-  brake(): Brake | undefined {
+  brake(): SessionBrake | undefined {
     return this.#runs() ? this.#brake : undefined;
   }
 

@@ -66,7 +66,7 @@ export interface BrowserSignInParts {
 }
 
 /** What the browser has to do next. */
-export interface Begun {
+export interface SignInStart {
   readonly location: string;
   /** The value of `beginningCookie`. */
   readonly cookie: string;
@@ -95,7 +95,7 @@ export class BrowserSignIn {
   }
 
   /** Throws when the provider cannot be reached, or has no endpoints for sign-in. */
-  async begin(context: CallContext, returnTo: string): Promise<Begun> {
+  async begin(context: CallContext, returnTo: string): Promise<SignInStart> {
     const { browser, clock } = this.#parts;
     const { authorization } = await this.#endpoints();
     const [state, nonce, verifier] = [this.#draw(), this.#draw(), this.#draw()];

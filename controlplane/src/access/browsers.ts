@@ -1,7 +1,7 @@
 /** Signing in and out by a browser: what opens a session, and what the audit stream records. */
 import { type CallContext, notFound } from '@rackwright/messages';
 import type { AuditSink } from '../audit/index.ts';
-import type { Begun, BrowserSignIn } from './browser-sign-in.ts';
+import type { BrowserSignIn, SignInStart } from './browser-sign-in.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
 import { principalOfToken, type SignInOptions } from './sign-in.ts';
 import { checkOrigin, type OpenedSignIn, type Opener, type SignIns } from './sign-ins.ts';
@@ -21,7 +21,7 @@ export interface Browsers {
   /** Opens a session for the holder of this token. */
   byToken(context: CallContext, text: string): Promise<OpenedSignIn>;
   /** Redirects to the identity provider, and afterwards to a path of ours. */
-  begin(context: CallContext, returnTo: string): Promise<Begun>;
+  begin(context: CallContext, returnTo: string): Promise<SignInStart>;
   /** Opens a session after the identity provider has redirected back. */
   end(
     context: CallContext,

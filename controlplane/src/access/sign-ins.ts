@@ -38,7 +38,7 @@ import {
   answered,
   deleteRecord,
   idOfKey,
-  type Kept,
+  type KeptRecord,
   readRecord,
   writeRecord,
 } from '../records/index.ts';
@@ -207,7 +207,7 @@ export class SignIns {
     }
   }
 
-  async #read(hash: string): Promise<Kept<SignInRecord> | undefined> {
+  async #read(hash: string): Promise<KeptRecord<SignInRecord> | undefined> {
     const { clock, store } = this.#options;
     // Another replica may have just opened it: the refusal is not final.
     if (!this.#known.has(hash) && this.#unknown.tryTake(1, clock.nowMs()) > 0) {

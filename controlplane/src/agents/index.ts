@@ -12,7 +12,7 @@ export {
   type ConsoleViewResult,
   ConsoleViews,
   type ConsoleViewsDependencies,
-  type Shown,
+  type ViewerOutput,
 } from './base/console-views.ts';
 export type { SessionDependencies } from './base/dependencies.ts';
 export {
@@ -21,7 +21,7 @@ export {
   defaultAgentLimits,
   type RackLimits,
 } from './base/limits.ts';
-export { type Prefetched, PrefetchProgress } from './base/prefetch-progress.ts';
+export { PrefetchProgress, type PrefetchState } from './base/prefetch-progress.ts';
 export { Quotas } from './base/quota.ts';
 export type { SessionRefusal } from './base/session-refusal.ts';
 export type { SessionSink } from './base/sink.ts';

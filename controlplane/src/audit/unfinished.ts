@@ -18,14 +18,14 @@ export function begunId(id: string): string {
 }
 
 /** A call that began, by the id of its missing final record. */
-export interface Unfinished {
+export interface UnfinishedCall {
   readonly id: string;
   readonly record: AuditRecord;
 }
 
 /** The result of one search. */
 interface Scan {
-  readonly unfinished: readonly Unfinished[];
+  readonly unfinished: readonly UnfinishedCall[];
   /** There were more entries than the search reads: earlier begins are unknown. */
   readonly isCut: boolean;
 }
@@ -40,7 +40,7 @@ export async function unfinishedIn(
   entriesMax = lookedAtMax,
 ): Promise<Scan> {
   const ended = new Set<string>();
-  const found: Unfinished[] = [];
+  const found: UnfinishedCall[] = [];
   let position: number | undefined;
   let sinceMs: number | undefined;
   const entryOf = (isCut: boolean) => ({

@@ -23,7 +23,7 @@ import { openSqliteStore, type StateStore } from '@rackwright/store';
 import { countByKey, type Secrets } from '../secrets/index.ts';
 import { type SealedKeys, sealKeys } from './sealed-keys.ts';
 
-export interface DeskParts {
+export interface BackupDeskParts {
   readonly store: StateStore;
   readonly files: LargeFiles;
   readonly disk: Disk;
@@ -60,14 +60,14 @@ export function deskSocket(folder: string): string {
 }
 
 /** Copies the store; the caller removes the file at `path`. */
-export async function copyStore(parts: Omit<DeskParts, 'log'>): Promise<StoreCopy> {
+export async function copyStore(parts: Omit<BackupDeskParts, 'log'>): Promise<StoreCopy> {
   const { folder, secrets } = parts;
   if (secrets === undefined) return copyFile(parts);
   const sealedKeys = await sealKeys(`${folder}/identity`, parts, secrets);
   return { ...(await copyFile(parts)), sealedKeys };
 }
 
-async function copyFile(parts: Omit<DeskParts, 'log'>): Promise<StoreCopy> {
+async function copyFile(parts: Omit<BackupDeskParts, 'log'>): Promise<StoreCopy> {
   const { store, files, random, folder } = parts;
   if (store.copyTo === undefined) return aboutStore(store);
   const path = `${folder}/copy-${randomId(random)}.db`;
@@ -99,7 +99,10 @@ export async function removeCopy(path: string, files: LargeFiles): Promise<void>
 }
 
 /** Removes copies that an earlier control plane has left. */
-async function removeCopies({ files, folder }: Pick<DeskParts, 'files' | 'folder'>): Promise<void> {
+async function removeCopies({
+  files,
+  folder,
+}: Pick<BackupDeskParts, 'files' | 'folder'>): Promise<void> {
   for (const { name } of await files.list(folder)) {
     if (copyForm.test(name)) await files.remove(`${folder}/${name}`);
   }
@@ -108,7 +111,7 @@ async function removeCopies({ files, folder }: Pick<DeskParts, 'files' | 'folder
 /**
  * Serves programs of the same owner. Errors are only logged: the control plane works without it.
  */
-export async function openDesk(parts: DeskParts, calls: LocalCalls): Promise<LocalListener> {
+export async function openDesk(parts: BackupDeskParts, calls: LocalCalls): Promise<LocalListener> {
   const { folder, log } = parts;
   await removeCopies(parts);
   const desk = new Desk(parts);
@@ -123,11 +126,11 @@ export async function openDesk(parts: DeskParts, calls: LocalCalls): Promise<Loc
 }
 
 class Desk {
-  readonly #parts: DeskParts;
+  readonly #parts: BackupDeskParts;
   /** The caller in service; it ends when its copy is removed. */
   #copying: { readonly gone: AbortSignal; readonly ended: Promise<void> } | undefined;
 
-  constructor(parts: DeskParts) {
+  constructor(parts: BackupDeskParts) {
     this.#parts = parts;
   }
 

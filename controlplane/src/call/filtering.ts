@@ -3,24 +3,24 @@ import { invalidArgument } from '@rackwright/messages';
 import { parsedJson } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import {
-  type Fields,
   type Filter,
   FilterError,
+  type FilterFields,
   type Order,
   parseFilter,
   parseOrder,
   type SortKey,
 } from '../filter/index.ts';
-import { type Page, type PageRequest, pageBytesMax, pageSizeOf } from './paging.ts';
+import { type ListPageRequest, type Page, pageBytesMax, pageSizeOf } from './paging.ts';
 import { badToken, formatPageToken, parsePageToken } from './position.ts';
 
 /** The filter of a request. Throws `invalidArgument` with the position of the error. */
-export function filterOf<T>(fields: Fields<T>, text: string): Filter<T> {
+export function filterOf<T>(fields: FilterFields<T>, text: string): Filter<T> {
   return refusing('filter', () => parseFilter(text, fields));
 }
 
 /** The order of a request; undefined when it has none. Throws as `filterOf`. */
-export function orderOf<T>(fields: Fields<T>, text: string): Order<T> | undefined {
+export function orderOf<T>(fields: FilterFields<T>, text: string): Order<T> | undefined {
   return refusing('order_by', () => parseOrder(text, fields));
 }
 
@@ -34,7 +34,7 @@ function refusing<T>(field: string, parse: () => T): T {
 }
 
 /** The rows to sort, and how a listed row is read. */
-export interface Sorted<R, T> {
+export interface SortedRows<R, T> {
   /** In slices, as they are found. */
   readonly rows: AsyncIterable<readonly R[]>;
   readonly order: Order<R>;
@@ -56,8 +56,8 @@ interface SortPosition {
  */
 export async function sortedPage<R, T>(
   store: StateStore,
-  { rows, order, nameOf, read }: Sorted<R, T>,
-  request: PageRequest & { readonly skip?: number | undefined },
+  { rows, order, nameOf, read }: SortedRows<R, T>,
+  request: ListPageRequest & { readonly skip?: number | undefined },
   filter: string,
 ): Promise<Page<T>> {
   const size = pageSizeOf(request.pageSize);
@@ -90,14 +90,14 @@ export async function sortedPage<R, T>(
 }
 
 /** A request for a list whose items are in memory, such as the runs of one host. */
-export interface ListRequest extends PageRequest {
+export interface ListRequest extends ListPageRequest {
   readonly filter: string;
   readonly orderBy: string;
 }
 
 /** Items in memory, and the fields for filter and order. */
 export interface ListedItems<T> {
-  readonly fields: Fields<T>;
+  readonly fields: FilterFields<T>;
   readonly items: AsyncIterable<readonly T[]> | readonly (readonly T[])[];
   readonly nameOf: (item: T) => string;
   readonly bytesOf: (item: T) => number;

@@ -33,7 +33,7 @@ export async function* follow(
   }
 }
 
-export type Ticked<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
+export type TickedItem<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
 
 /**
  * The items as they come, and a tick in each interval, also when many items wait; the ticks share
@@ -43,7 +43,7 @@ export async function* withTicks<T>(
   items: AsyncIterable<T>,
   intervalMs: number,
   clock: Clock,
-): AsyncGenerator<Ticked<T>, void, undefined> {
+): AsyncGenerator<TickedItem<T>, void, undefined> {
   const iterator = items[Symbol.asyncIterator]();
   let pending = iterator.next();
   let tick = nextTick(intervalMs, clock);

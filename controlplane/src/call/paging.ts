@@ -31,7 +31,7 @@ export function inSlices<T>(
   };
 }
 
-export interface PageRequest {
+export interface ListPageRequest {
   readonly pageSize?: number | undefined;
   readonly pageToken: string;
 }
@@ -52,7 +52,7 @@ export interface Page<T> {
 export async function listPage<T>(
   store: StateStore,
   prefix: string | readonly string[],
-  request: PageRequest,
+  request: ListPageRequest,
   filter: string,
   read: (entry: Entry) => T | undefined | Promise<T | undefined>,
   isListed?: (key: string) => boolean,
@@ -77,7 +77,7 @@ type Entries = AsyncGenerator<Entry, void, undefined>;
 export async function pageOf<T>(
   store: StateStore,
   source: (after: string, size: number) => Entries,
-  request: PageRequest,
+  request: ListPageRequest,
   filter: string,
   read: (entry: Entry) => T | undefined | Promise<T | undefined>,
   bytesOf: (item: T) => number = () => 0,

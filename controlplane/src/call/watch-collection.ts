@@ -9,7 +9,7 @@
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { StateStore } from '@rackwright/store';
-import { answered, isDirectlyBelow, type Kept } from '../records/index.ts';
+import { answered, isDirectlyBelow, type KeptRecord } from '../records/index.ts';
 import { follow } from './follow.ts';
 import { formatPosition, revisionOfPosition } from './position.ts';
 
@@ -22,10 +22,10 @@ interface Kinds {
 
 /** The response field that shows a record; undefined: the record is filtered out. */
 type Show<D extends DescMessage, F> = (
-  kept: Kept<MessageShape<D>>,
+  kept: KeptRecord<MessageShape<D>>,
 ) => F | undefined | Promise<F | undefined>;
 
-export interface Watched<D extends DescMessage, F> {
+export interface WatchedCollection<D extends DescMessage, F> {
   readonly collection: string;
   readonly schema: D;
   /** The id of the only watched record; undefined: all are watched. */
@@ -45,7 +45,7 @@ type SentItem<F> =
 /** From the beginning, or from the position of an earlier watch, until `signal` aborts. */
 export async function* watchCollection<D extends DescMessage, F extends object>(
   store: StateStore,
-  watched: Watched<D, F>,
+  watched: WatchedCollection<D, F>,
   position: string,
   signal: AbortSignal,
 ): AsyncGenerator<SentItem<F>, void, undefined> {

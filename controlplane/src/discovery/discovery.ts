@@ -56,7 +56,7 @@ import {
   type DiscoverySnapshot,
   type HostFinder,
   type KnownHost,
-  type Listed,
+  type ListedDiscovery,
   SnapshotReader,
 } from './snapshot.ts';
 
@@ -83,7 +83,7 @@ export class Discovery {
   /** Keys (`kept.ts`) of machines and lines that are due for a look; undefined: all. */
   #due: Set<string> | undefined = new Set();
   /** The listed machines at the last look. */
-  #listed: Listed | undefined;
+  #listed: ListedDiscovery | undefined;
   readonly #elsewhere = new SeenElsewhere();
   readonly #intake: Intake;
   /** D3: one worker for all discovered machines. */
@@ -254,7 +254,7 @@ export class Discovery {
     }
   }
 
-  async #noteListed(): Promise<Listed> {
+  async #noteListed(): Promise<ListedDiscovery> {
     this.#listed = await this.#reader.listed();
     return this.#listed;
   }

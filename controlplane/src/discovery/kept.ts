@@ -10,7 +10,7 @@ import {
 import type { Entry, StoreRevision } from '@rackwright/store';
 import {
   type CollectionKind,
-  type Found,
+  type FoundRecords,
   type MachineTraits,
   traitKeys,
   traitsOf,
@@ -62,7 +62,7 @@ export const expectedLines: CollectionKind<KeptExpected> = {
 };
 
 /** The records with one of the keys, in the order of the ids; undefined: all. */
-export function havingKeys<T>(found: Found<T>, keys: Iterable<string> | undefined): T[] {
+export function havingKeys<T>(found: FoundRecords<T>, keys: Iterable<string> | undefined): T[] {
   if (keys === undefined) return [...found.all()];
   const ids = new Set<string>();
   for (const key of keys) for (const id of found.idsBy(key)) ids.add(id);

@@ -13,7 +13,7 @@ import {
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   type FleetView,
-  type Found,
+  type FoundRecords,
   type MachineTraits,
   machineKeys,
   traitsOf,
@@ -81,9 +81,9 @@ export interface Subjects {
 export type HostFinder = Pick<FleetView, 'hostsLike' | 'row' | 'madeByRule' | 'collection'>;
 
 /** All listed machines and expected lines, at one time. */
-export interface Listed {
-  readonly machines: Found<KeptMachine>;
-  readonly lines: Found<KeptExpected>;
+export interface ListedDiscovery {
+  readonly machines: FoundRecords<KeptMachine>;
+  readonly lines: FoundRecords<KeptExpected>;
 }
 
 /**
@@ -100,7 +100,7 @@ export class SnapshotReader {
   }
 
   /** Includes every write that was acknowledged before the call. */
-  async listed(): Promise<Listed> {
+  async listed(): Promise<ListedDiscovery> {
     const machines = await this.#fleetView.collection(listedMachines);
     return { machines, lines: await this.#fleetView.collection(expectedLines) };
   }

@@ -7,11 +7,11 @@ import {
   RunKindSchema,
   RunOutcomeSchema,
 } from '@rackwright/messages';
-import type { Fields, Filter } from '../filter/index.ts';
+import type { Filter, FilterFields } from '../filter/index.ts';
 import type { TracedEvent } from './derive/derive.ts';
 
 /** The fields of an event, for `WatchEventsRequest.filter`. */
-export const eventFields: Fields<TracedEvent> = {
+export const eventFields: FilterFields<TracedEvent> = {
   type: { kind: 'choice', of: ({ event }) => event.type, choices: EventTypeSchema },
   subject: { kind: 'text', of: ({ event }) => event.subject },
   host: { kind: 'text', of: (event) => named(event, 'hosts/'), collection: 'hosts' },

@@ -25,19 +25,19 @@ type Kind<T> =
   | { readonly kind: 'map'; readonly of: (item: T) => Readonly<Record<string, string>> };
 
 /** A field; `path` is its path in the message, which is another name for it. */
-export type Field<T> = Kind<T> & { readonly path?: string };
+export type FilterField<T> = Kind<T> & { readonly path?: string };
 
 /** By the short name that people use. */
-export type Fields<T> = Readonly<Record<string, Field<T>>>;
+export type FilterFields<T> = Readonly<Record<string, FilterField<T>>>;
 
 /** A field as it was named: an entry of a map is a text field of its own. */
 export interface NamedField<T> {
   readonly name: string;
-  readonly field: Field<T>;
+  readonly field: FilterField<T>;
 }
 
 /** The field of this name or path; undefined: there is none. */
-export function fieldNamed<T>(fields: Fields<T>, name: string): NamedField<T> | undefined {
+export function fieldNamed<T>(fields: FilterFields<T>, name: string): NamedField<T> | undefined {
   for (const [short, field] of Object.entries(fields)) {
     if (name === short || name === field.path) return { name: short, field };
     if (field.kind !== 'map') continue;
@@ -56,7 +56,7 @@ function entryOf(map: Readonly<Record<string, string>>, key: string): string {
 }
 
 /** "labels.KEY, name, state": what a person may name. */
-export function fieldNames<T>(fields: Fields<T>): string {
+export function fieldNames<T>(fields: FilterFields<T>): string {
   const names = Object.entries(fields).map(([name, { kind }]) =>
     kind === 'map' ? `${name}.KEY` : name,
   );
@@ -76,7 +76,7 @@ export function choiceNames(choices: DescEnum): string {
 }
 
 /** The values of a field as texts for a filter; none where the field is unset. */
-export function textsOf<T>(field: Field<T>, item: T): readonly string[] {
+export function textsOf<T>(field: FilterField<T>, item: T): readonly string[] {
   switch (field.kind) {
     case 'text':
       return [field.of(item)].filter((text) => text !== '');

@@ -2,7 +2,7 @@
 import { HostStateSchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Fields, FilterError, parseFilter } from './index.ts';
+import { FilterError, type FilterFields, parseFilter } from './index.ts';
 
 interface Thing {
   readonly name: string;
@@ -15,7 +15,7 @@ interface Thing {
   readonly ms: number | undefined;
 }
 
-const fields: Fields<Thing> = {
+const fields: FilterFields<Thing> = {
   name: { kind: 'text', of: ({ name }) => `things/${name}`, collection: 'things' },
   rack: { kind: 'text', of: ({ rack }) => rack, collection: 'racks', path: 'spec.rack' },
   state: { kind: 'choice', of: ({ state }) => state, choices: HostStateSchema },

@@ -14,12 +14,18 @@
 import {
   choiceNamed,
   choiceNames,
-  type Field,
-  type Fields,
+  type FilterField,
+  type FilterFields,
   fieldNamed,
   fieldNames,
 } from './fields.ts';
-import { type Comparator, FilterError, FilterReader, isKeyword, type Value } from './reader.ts';
+import {
+  type Comparator,
+  FilterError,
+  FilterReader,
+  type FilterValue,
+  isKeyword,
+} from './reader.ts';
 
 const charsMax = 2_048;
 const nestingMax = 32;
@@ -39,7 +45,7 @@ type Holds<T> = (item: T) => boolean;
 const nothing: ReadonlyMap<string, string> = new Map();
 
 /** The filter; the empty text gives one that matches everything. Throws `FilterError`. */
-export function parseFilter<T>(text: string, fields: Fields<T>): Filter<T> {
+export function parseFilter<T>(text: string, fields: FilterFields<T>): Filter<T> {
   if (text.length > charsMax) {
     throw new FilterError(text, charsMax, `a filter has at most ${charsMax} characters`);
   }
@@ -52,9 +58,9 @@ export function parseFilter<T>(text: string, fields: Fields<T>): Filter<T> {
 
 class Parser<T> {
   readonly #reader: FilterReader;
-  readonly #fields: Fields<T>;
+  readonly #fields: FilterFields<T>;
 
-  constructor(reader: FilterReader, fields: Fields<T>) {
+  constructor(reader: FilterReader, fields: FilterFields<T>) {
     this.#reader = reader;
     this.#fields = fields;
   }
@@ -119,7 +125,7 @@ class Parser<T> {
 }
 
 /** The value that the field must have; undefined: there is no single one. */
-function requiredText<T>(field: Field<T>, asked: Asked): string | undefined {
+function requiredText<T>(field: FilterField<T>, asked: Asked): string | undefined {
   const { comparator, value } = asked;
   switch (field.kind) {
     case 'text':
@@ -143,10 +149,10 @@ interface Asked {
   readonly name: string;
   readonly comparator: Comparator;
   readonly atComparator: number;
-  readonly value: Value;
+  readonly value: FilterValue;
 }
 
-function holds<T>(field: Field<T>, asked: Asked): Holds<T> {
+function holds<T>(field: FilterField<T>, asked: Asked): Holds<T> {
   const { comparator, value } = asked;
   if (comparator === ':' && value.startsAnyhow && value.text === '') return isSet(field);
   if (field.kind === 'map') return mapHolds(field, asked);
@@ -209,7 +215,7 @@ function compares<T>(
   };
 }
 
-function isSet<T>(field: Field<T>): Holds<T> {
+function isSet<T>(field: FilterField<T>): Holds<T> {
   switch (field.kind) {
     case 'text':
       return (item) => field.of(item) !== '';
@@ -226,7 +232,7 @@ function isSet<T>(field: Field<T>): Holds<T> {
   }
 }
 
-function mapHolds<T>(field: Field<T> & { kind: 'map' }, asked: Asked): Holds<T> {
+function mapHolds<T>(field: FilterField<T> & { kind: 'map' }, asked: Asked): Holds<T> {
   const { name } = asked;
   if (asked.comparator !== ':') {
     return refuse(asked, `does not fit: write ${name}.KEY = VALUE, or ${name}:KEY for "has it"`);
@@ -235,7 +241,7 @@ function mapHolds<T>(field: Field<T> & { kind: 'map' }, asked: Asked): Holds<T> 
   return (item) => Object.hasOwn(field.of(item), key);
 }
 
-function listHolds<T>(field: Field<T> & { kind: 'texts' }, asked: Asked): Holds<T> {
+function listHolds<T>(field: FilterField<T> & { kind: 'texts' }, asked: Asked): Holds<T> {
   if (asked.comparator !== ':') {
     return refuse(asked, `does not fit: this is a list; write ${asked.name}:VALUE for "has it"`);
   }
@@ -243,7 +249,7 @@ function listHolds<T>(field: Field<T> & { kind: 'texts' }, asked: Asked): Holds<
   return (item) => field.of(item).some((each) => fits(folded(field, each)));
 }
 
-function equalText<T>(field: Field<T> & { kind: 'text' }, asked: Asked): Holds<T> {
+function equalText<T>(field: FilterField<T> & { kind: 'text' }, asked: Asked): Holds<T> {
   const { value, name } = asked;
   if (value.text === '' && (value.startsAnyhow || value.endsAnyhow)) {
     return refuse(asked, `is no value to compare with; write ${name}:* for "is set"`, value.at);
@@ -252,7 +258,7 @@ function equalText<T>(field: Field<T> & { kind: 'text' }, asked: Asked): Holds<T
   return (item) => fits(folded(field, field.of(item)));
 }
 
-function pattern({ text, startsAnyhow, endsAnyhow }: Value): (of: string) => boolean {
+function pattern({ text, startsAnyhow, endsAnyhow }: FilterValue): (of: string) => boolean {
   if (startsAnyhow && endsAnyhow) return (of) => of.includes(text);
   if (startsAnyhow) return (of) => of.endsWith(text);
   if (endsAnyhow) return (of) => of.startsWith(text);
@@ -260,7 +266,7 @@ function pattern({ text, startsAnyhow, endsAnyhow }: Value): (of: string) => boo
 }
 
 /** The text in the field's form: for a resource name its id alone is enough. */
-function wantedText<T>(field: Field<T> & { kind: 'text' }, { reader, value }: Asked): string {
+function wantedText<T>(field: FilterField<T> & { kind: 'text' }, { reader, value }: Asked): string {
   const { collection } = field;
   const { text, at, startsAnyhow } = value;
   if (collection === undefined || text === '') return folded(field, text);

@@ -1,7 +1,7 @@
 /** Orders sort as written, and are refused with a position. */
 import { HostStateSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { type Fields, FilterError, parseOrder } from './index.ts';
+import { FilterError, type FilterFields, parseOrder } from './index.ts';
 
 interface Thing {
   readonly id: number;
@@ -10,7 +10,7 @@ interface Thing {
   readonly on?: boolean;
 }
 
-const fields: Fields<Thing> = {
+const fields: FilterFields<Thing> = {
   rack: { kind: 'text', of: ({ rack }) => rack },
   state: { kind: 'choice', of: ({ state }) => state, choices: HostStateSchema },
   on: { kind: 'flag', of: ({ on }) => on },

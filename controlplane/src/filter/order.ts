@@ -1,5 +1,5 @@
 /** Orders of lists: `order_by` of AIP-132, as "state, create_time desc". Pure. */
-import { type Field, type Fields, fieldNamed, fieldNames } from './fields.ts';
+import { type FilterField, type FilterFields, fieldNamed, fieldNames } from './fields.ts';
 import { FilterError, FilterReader } from './reader.ts';
 
 const charsMax = 256;
@@ -23,7 +23,7 @@ interface Part<T> {
 }
 
 /** The order; undefined for the empty text. Throws `FilterError`. */
-export function parseOrder<T>(text: string, fields: Fields<T>): Order<T> | undefined {
+export function parseOrder<T>(text: string, fields: FilterFields<T>): Order<T> | undefined {
   if (text.length > charsMax) {
     throw new FilterError(text, charsMax, `an order has at most ${charsMax} characters`);
   }
@@ -48,7 +48,7 @@ export function parseOrder<T>(text: string, fields: Fields<T>): Order<T> | undef
   };
 }
 
-function readPart<T>(reader: FilterReader, fields: Fields<T>): Part<T> {
+function readPart<T>(reader: FilterReader, fields: FilterFields<T>): Part<T> {
   const { at } = reader;
   const word = reader.word();
   const found = word === undefined ? undefined : fieldNamed(fields, word);
@@ -65,7 +65,7 @@ function readPart<T>(reader: FilterReader, fields: Fields<T>): Part<T> {
   return { valueOf, sign: isDescending ? -1 : 1 };
 }
 
-function sortable<T>(field: Field<T>): Part<T>['valueOf'] | undefined {
+function sortable<T>(field: FilterField<T>): Part<T>['valueOf'] | undefined {
   switch (field.kind) {
     case 'text':
       return (item) => field.of(item) || null;

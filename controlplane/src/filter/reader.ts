@@ -15,7 +15,7 @@ export class FilterError extends Error {
 }
 
 /** A value, as written. A star at its end stands for any text. */
-export interface Value {
+export interface FilterValue {
   readonly text: string;
   readonly at: number;
   readonly startsAnyhow: boolean;
@@ -82,7 +82,7 @@ export class FilterReader {
     return this.#take(comparators) as Comparator | undefined;
   }
 
-  value(): Value {
+  value(): FilterValue {
     const at = this.at;
     if (`"'`.includes(this.text[at] ?? ' ')) {
       const whole = this.#take(quoted);
@@ -98,7 +98,7 @@ export class FilterReader {
     return this.#valueOf(word, at);
   }
 
-  #valueOf(written: string, at: number): Value {
+  #valueOf(written: string, at: number): FilterValue {
     const startsAnyhow = written.startsWith('*');
     const body = written.slice(startsAnyhow ? 1 : 0);
     const ends = /(?<!\\)(?:\\\\)*\*$/.test(body);

@@ -40,7 +40,7 @@ export interface CollectionDependencies {
 }
 
 /** Queries for records. */
-export interface Found<T> {
+export interface FoundRecords<T> {
   readonly size: number;
   get(id: string): T | undefined;
   /** Everything, in no order. */
@@ -55,7 +55,7 @@ interface Known<T> {
   readonly kept: T;
 }
 
-export class Collection<T> implements Found<T> {
+export class Collection<T> implements FoundRecords<T> {
   readonly #kind: CollectionKind<T>;
   readonly #deps: CollectionDependencies;
   readonly #since: StoreRevision;

@@ -34,7 +34,7 @@ import {
   listingsOf,
   sharedRecordOf,
 } from '../records/index.ts';
-import { Collection, type CollectionKind, type Found } from './collection.ts';
+import { Collection, type CollectionKind, type FoundRecords } from './collection.ts';
 import { factTraits } from './fact-traits.ts';
 import { type FleetRow, rowOf, type UnreadableRow } from './row.ts';
 import { FleetRows, type IndexedField, isIndexed } from './rows.ts';
@@ -199,7 +199,7 @@ export class FleetView {
    * changes. The first caller waits until all have been read. Throws `unavailable`. The result gets
    * no more changes once the view is built again.
    */
-  async collection<T>(kind: CollectionKind<T>): Promise<Found<T>> {
+  async collection<T>(kind: CollectionKind<T>): Promise<FoundRecords<T>> {
     for (;;) {
       await this.caughtUp();
       const collections = this.#collections as Map<CollectionKind<T>, Collection<T>>;

@@ -1,5 +1,5 @@
 /** The fleet in rows, from a watch of the store, for queries about more than one host. */
-export type { CollectionKind, Found } from './collection.ts';
+export type { CollectionKind, FoundRecords } from './collection.ts';
 export {
   type FleetCounts,
   FleetView,

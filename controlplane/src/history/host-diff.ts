@@ -18,7 +18,7 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type Host, HostSchema } from '@rackwright/messages';
 
 /** One field, as text; an absent side has no text. */
-export interface Difference {
+export interface HostFieldDifference {
   readonly path: string;
   readonly before: string;
   readonly after: string;
@@ -48,8 +48,8 @@ const naturalKeys: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** All differences, in the order of the fields; the last one says that there were too many. */
-export function diffHosts(before: Host, after: Host): readonly Difference[] {
-  const found: Difference[] = [];
+export function diffHosts(before: Host, after: Host): readonly HostFieldDifference[] {
+  const found: HostFieldDifference[] = [];
   diffMessage('', reflect(HostSchema, before), reflect(HostSchema, after), found);
   if (found.length <= differencesMax) return found;
   const more = `${found.length - differencesMax} further fields differ`;
@@ -58,7 +58,12 @@ export function diffHosts(before: Host, after: Host): readonly Difference[] {
 
 type Message = ReflectMessage | undefined;
 
-function diffMessage(path: string, before: Message, after: Message, found: Difference[]): void {
+function diffMessage(
+  path: string,
+  before: Message,
+  after: Message,
+  found: HostFieldDifference[],
+): void {
   const fields = (after ?? before)?.desc.fields ?? [];
   for (const field of fields) {
     const at = path === '' ? field.name : `${path}.${field.name}`;
@@ -74,7 +79,7 @@ function diffField(
   field: DescField,
   before: Message,
   after: Message,
-  found: Difference[],
+  found: HostFieldDifference[],
 ): void {
   switch (field.fieldKind) {
     case 'message':
@@ -143,7 +148,7 @@ function diffMembers(
   path: string,
   before: Map<string, Member> | undefined,
   after: Map<string, Member> | undefined,
-  found: Difference[],
+  found: HostFieldDifference[],
   beforeList: readonly Member[],
   afterList: readonly Member[],
 ): void {
@@ -160,7 +165,7 @@ function diffNamed(
   path: string,
   before: ReadonlyMap<string, Member>,
   after: ReadonlyMap<string, Member>,
-  found: Difference[],
+  found: HostFieldDifference[],
 ): void {
   for (const name of new Set([...before.keys(), ...after.keys()])) {
     const at = `${path}[${name}]`;
@@ -179,7 +184,12 @@ function diffNamed(
   }
 }
 
-function addIfDifferent(path: string, before: string, after: string, found: Difference[]): void {
+function addIfDifferent(
+  path: string,
+  before: string,
+  after: string,
+  found: HostFieldDifference[],
+): void {
   if (before !== after) found.push({ path, before: bounded(before), after: bounded(after) });
 }
 

@@ -8,10 +8,10 @@ import {
   RunPhase,
   RunPhaseSchema,
 } from '@rackwright/messages';
-import type { Fields } from '../filter/index.ts';
+import type { FilterFields } from '../filter/index.ts';
 
 /** The fields of a run, for `ListHostRunsRequest.filter`. */
-export const runFields: Fields<Run> = {
+export const runFields: FilterFields<Run> = {
   number: { kind: 'number', of: ({ number }) => Number(number) },
   kind: { kind: 'choice', of: ({ kind }) => kind, choices: RunKindSchema },
   phase: { kind: 'choice', of: ({ phase }) => phase, choices: RunPhaseSchema },

@@ -3,7 +3,7 @@ import { HostState, RunKind, RunOutcome } from '@rackwright/messages';
 import { requests } from './life/machine-tables.ts';
 import { runKindName } from './pass/pass.ts';
 import {
-  type Kind,
+  type KnownRunKind,
   type Landing,
   landings,
   type Sign,
@@ -22,7 +22,7 @@ const stateNames: { readonly [S in State]: string } = {
 };
 
 /** The request that starts a run of each kind. */
-const startedBy: { readonly [K in Kind]: RequestKind } = {
+const startedBy: { readonly [K in KnownRunKind]: RequestKind } = {
   [RunKind.VERIFY]: 'verify',
   [RunKind.INSPECT]: 'inspect',
   [RunKind.CLEAN]: 'clean',
@@ -38,7 +38,7 @@ const startedBy: { readonly [K in Kind]: RequestKind } = {
 };
 
 const drawnStates = Object.keys(stateNames).map(Number) as State[];
-const drawnKinds = Object.keys(startedBy).map(Number) as Kind[];
+const drawnKinds = Object.keys(startedBy).map(Number) as KnownRunKind[];
 
 /**
  * A Mermaid state diagram: every move between stable states, labelled with the run or the sign that
@@ -77,7 +77,7 @@ function signEdges(from: State): string[] {
   );
 }
 
-function edges(from: State, kind: Kind): string[] {
+function edges(from: State, kind: KnownRunKind): string[] {
   if (requests[startedBy[kind]][from] !== 'accept') return [];
   const moves = new Map<State, string[]>();
   for (const outcome of outcomes) {

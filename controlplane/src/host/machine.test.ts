@@ -14,7 +14,7 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { requests, requestsDuringRun } from './life/machine-tables.ts';
-import { type Kind, landings, type State } from './pass/transitions.ts';
+import { type KnownRunKind, landings, type State } from './pass/transitions.ts';
 import {
   bench,
   done,
@@ -349,7 +349,7 @@ test('every cell of the tables has an answer that a person can read', () => {
       expect(cell === 'accept' || typeof cell.refuse === 'string').toBe(true);
     }
   }
-  const kinds = Object.keys(landings).map(Number) as Kind[];
+  const kinds = Object.keys(landings).map(Number) as KnownRunKind[];
   const gone = kinds.filter((kind) => {
     return landings[kind][RunOutcome.SUCCEEDED].to === HostState.GONE;
   });

@@ -69,7 +69,7 @@ import {
 } from './enrolment.ts';
 import type { Identity } from './identity.ts';
 import type { RackKeys } from './rack-keys.ts';
-import { type Issued, RecentCertificates } from './recent-certificates.ts';
+import { type RecentCertificate, RecentCertificates } from './recent-certificates.ts';
 
 export interface AgentTrust {
   readonly writer: RecordWriter & { readonly random: Random };
@@ -181,7 +181,7 @@ async function lastCertificate(
   { joinToken, rack }: CertificateRequest,
   key: AgentKey,
   caSha256: string,
-): Promise<Issued<IssuedCertificate> | undefined> {
+): Promise<RecentCertificate<IssuedCertificate> | undefined> {
   const nowMs = trust.identity.issuer.clock.nowMs();
   const last = recentOf(trust).last(hex(key.sha256), caSha256, nowMs);
   if (last === undefined) return undefined;

@@ -60,10 +60,10 @@ export interface CertificatePlan {
 
 export type EnrolmentDecision =
   /** Issue; `next` must be stored first. */
-  { readonly kind: 'issue'; readonly next: store.RackRecord } | Refused;
+  { readonly kind: 'issue'; readonly next: store.RackRecord } | RefusedKey;
 
 /** Why a key gets no certificate, or is no longer an agent's. */
-export interface Refused<Reason extends EnrolmentRefusal = EnrolmentRefusal> {
+export interface RefusedKey<Reason extends EnrolmentRefusal = EnrolmentRefusal> {
   readonly kind: 'refused';
   readonly reason: Reason;
   readonly message: string;
@@ -99,7 +99,7 @@ export interface NewToken {
 export function addJoinToken(
   record: store.RackRecord,
   { secretSha256, expireTime, replaceAgent, by, caSha256 }: NewToken,
-): { readonly kind: 'added'; readonly next: store.RackRecord } | Refused {
+): { readonly kind: 'added'; readonly next: store.RackRecord } | RefusedKey {
   if (isJoined(record) && !replaceAgent) return registered(record);
   const next = clone(store.RackRecordSchema, record);
   const replacesSha256 = isJoined(record) ? sha256(record.agentPublicKey) : new Uint8Array();
@@ -186,7 +186,7 @@ export function decideRenewal(
 }
 
 /** The refusal of a token that the rack does not have, if the rack exists (invariant 5). */
-export function unknownToken(rackId: RackId): Refused {
+export function unknownToken(rackId: RackId): RefusedKey {
   return refused(
     'TOKEN_UNKNOWN',
     `racks/${rackId} has no such join token, or none any more. Make a new one: rackwright rack ` +
@@ -195,7 +195,7 @@ export function unknownToken(rackId: RackId): Refused {
 }
 
 /** The refusal of a key that the rack does not have, if the rack exists (invariant 5). */
-function strangerTo(rackId: RackId): Refused {
+function strangerTo(rackId: RackId): RefusedKey {
   return refused(
     'KEY_UNKNOWN',
     `This agent’s key is not known as one of racks/${rackId}: the rack may be gone or have been ` +
@@ -210,7 +210,7 @@ export function whyNotAgent(
   rackId: RackId,
   record: store.RackRecord | undefined,
   keySha256: Uint8Array,
-): Refused<KeyRefusal> | undefined {
+): RefusedKey<KeyRefusal> | undefined {
   if (record === undefined) return unknownRack(rackId);
   if (isJoined(record) && same(sha256(record.agentPublicKey), keySha256)) return undefined;
   const revoked = revocationOf(record, keySha256);
@@ -299,7 +299,7 @@ function revocationOf(
 export function refusedForever(
   rackId: RackId,
   revoked: store.RevokedKeyRecord,
-): Refused<KeyRefusal> {
+): RefusedKey<KeyRefusal> {
   const { by, reason, replaced, time } = revoked;
   const when = time === undefined ? '' : ` at ${new Date(timestampMs(time)).toISOString()}`;
   const again =
@@ -317,7 +317,7 @@ export function refusedForever(
       );
 }
 
-function registered(record: store.RackRecord): Refused {
+function registered(record: store.RackRecord): RefusedKey {
   const { name = '', status } = record.rack ?? {};
   const joinTime = status?.agentJoinTime;
   const since =
@@ -331,7 +331,7 @@ function registered(record: store.RackRecord): Refused {
   );
 }
 
-function unknownRack(rackId: RackId): Refused<KeyRefusal> {
+function unknownRack(rackId: RackId): RefusedKey<KeyRefusal> {
   return refused(
     'RACK_UNKNOWN',
     `racks/${rackId} does not exist (any more). Stop this agent; or, if the rack shall be there, ` +
@@ -340,7 +340,7 @@ function unknownRack(rackId: RackId): Refused<KeyRefusal> {
 }
 
 /** The refusal of a token for a rack when the key belongs to another one. */
-export function otherRack(use: TokenUse, ownRackId: RackId): Refused {
+export function otherRack(use: TokenUse, ownRackId: RackId): RefusedKey {
   return refused(
     'TOKEN_OF_OTHER_RACK',
     `This agent belongs to racks/${ownRackId}, the join token is for racks/${use.rackId}. ` +
@@ -350,7 +350,7 @@ export function otherRack(use: TokenUse, ownRackId: RackId): Refused {
 }
 
 /** The refusal of a key that no rack has, presented without a token. */
-export function unknownKey(): Refused {
+export function unknownKey(): RefusedKey {
   return refused(
     'KEY_UNKNOWN',
     'No rack knows this agent’s key. Give the agent a join token: rackwright rack join-token RACK',
@@ -389,7 +389,7 @@ export function isJoined(record: store.RackRecord): boolean {
   return record.agentPublicKey.length > 0;
 }
 
-function refused<R extends EnrolmentRefusal>(reason: R, message: string): Refused<R> {
+function refused<R extends EnrolmentRefusal>(reason: R, message: string): RefusedKey<R> {
   return { kind: 'refused', reason, message };
 }
 

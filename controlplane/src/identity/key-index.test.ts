@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { sha256Hex, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { KeyIndex } from './key-index.ts';
+import { AgentKeyIndex } from './key-index.ts';
 
 const [first, second] = [new Uint8Array([1]), new Uint8Array([2])];
 
@@ -11,7 +11,7 @@ function record(agentPublicKey: Uint8Array, ...past: readonly Uint8Array[]): wir
 }
 
 test('a key is found by the rack that has it now, or else by the one that had it', () => {
-  const index = new KeyIndex();
+  const index = new AgentKeyIndex();
   expect(index.rackOf(sha256Hex(first))).toBeUndefined();
   index.note('r1', record(first));
   expect(index.rackOf(sha256Hex(first))).toBe('r1');
@@ -23,7 +23,7 @@ test('a key is found by the rack that has it now, or else by the one that had it
 });
 
 test('a rack that is gone, or has no agent any more, has no registered key', () => {
-  const index = new KeyIndex();
+  const index = new AgentKeyIndex();
   index.note('r1', record(first, second));
   index.note('r1', record(new Uint8Array()));
   expect(index.rackOf(sha256Hex(first))).toBeUndefined();
@@ -35,7 +35,7 @@ test('a rack that is gone, or has no agent any more, has no registered key', () 
 });
 
 test('a rack that lets go of a key does not take it from the one that has it since', () => {
-  const index = new KeyIndex();
+  const index = new AgentKeyIndex();
   index.note('r1', record(first));
   index.note('r2', record(first));
   index.note('r1', undefined);

@@ -7,7 +7,7 @@
 import { type RackId, sha256Hex, type store as wire } from '@rackwright/messages';
 import { hex, isJoined } from './enrolment.ts';
 
-export class KeyIndex {
+export class AgentKeyIndex {
   readonly #registered = new Map<string, RackId>();
   readonly #past = new Map<string, RackId>();
   /** The keys of each rack in these maps. */

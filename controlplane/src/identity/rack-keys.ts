@@ -14,17 +14,17 @@ import type { Log } from '@rackwright/platform';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { readRecord, sharedRecordOf } from '../records/index.ts';
-import { type KeyRefusal, type Refused, whyNotAgent } from './enrolment.ts';
-import { KeyIndex } from './key-index.ts';
+import { type KeyRefusal, type RefusedKey, whyNotAgent } from './enrolment.ts';
+import { AgentKeyIndex } from './key-index.ts';
 import { type RackTrust, rackTrust } from './rotation.ts';
 
 /** An agent whose stream depends on its key. */
-export interface Attended {
+export interface AttendedAgent {
   readonly rackId: RackId;
   /** SHA-256 of the key (SPKI), lower-case hex. */
   readonly keySha256: string;
   /** Called when the key is no longer the rack's. */
-  readonly end: (why: Refused<KeyRefusal>) => void;
+  readonly end: (why: RefusedKey<KeyRefusal>) => void;
 }
 
 /** Its dependencies. */
@@ -41,8 +41,8 @@ export class RackKeys {
   readonly #parts: RackKeysParts;
   readonly #followed: FollowedValues;
   readonly #trusts = new Map<RackId, RackTrust & { readonly keySha256: string }>();
-  readonly #index = new KeyIndex();
-  readonly #attended = new Map<RackId, Set<Attended>>();
+  readonly #index = new AgentKeyIndex();
+  readonly #attended = new Map<RackId, Set<AttendedAgent>>();
   readonly #listeners: (() => void)[] = [];
 
   constructor(parts: RackKeysParts) {
@@ -81,7 +81,7 @@ export class RackKeys {
   }
 
   /** Watches an agent's key until the returned function is called (invariants 1, 2). */
-  attend(attended: Attended): () => void {
+  attend(attended: AttendedAgent): () => void {
     const { rackId } = attended;
     const set = this.#attended.get(rackId) ?? new Set();
     set.add(attended);
@@ -90,7 +90,7 @@ export class RackKeys {
     return () => this.#leave(attended);
   }
 
-  async #recheck(attended: Attended): Promise<void> {
+  async #recheck(attended: AttendedAgent): Promise<void> {
     const { store, log } = this.#parts;
     const key = storeKey(racksPrefix, attended.rackId);
     try {
@@ -102,7 +102,7 @@ export class RackKeys {
     }
   }
 
-  #leave(attended: Attended): void {
+  #leave(attended: AttendedAgent): void {
     const set = this.#attended.get(attended.rackId);
     set?.delete(attended);
     if (set?.size === 0) this.#attended.delete(attended.rackId);
@@ -121,7 +121,7 @@ export class RackKeys {
     for (const listener of this.#listeners) listener();
   }
 
-  #judge(attended: Attended, record: wire.RackRecord | undefined): void {
+  #judge(attended: AttendedAgent, record: wire.RackRecord | undefined): void {
     const keySha256 = Buffer.from(attended.keySha256, 'hex');
     const why = whyNotAgent(attended.rackId, record, keySha256);
     if (why === undefined || !this.#attended.get(attended.rackId)?.has(attended)) return;

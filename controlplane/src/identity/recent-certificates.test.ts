@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { type Issued, RecentCertificates } from './recent-certificates.ts';
+import { type RecentCertificate, RecentCertificates } from './recent-certificates.ts';
 
 const lifetimeMs = 200_000;
 /** With a life of 200 s no other certificate is created within the first second. */
 const spacingMs = 1_000;
 
-function issued(answer: string, atMs = 0, caSha256 = 'ca'): Issued<string> {
+function issued(answer: string, atMs = 0, caSha256 = 'ca'): RecentCertificate<string> {
   return { rackId: 'r1', caSha256, atMs, lifetimeMs, answer };
 }
 

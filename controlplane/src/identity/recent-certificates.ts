@@ -17,7 +17,7 @@ const keysMax = 8_192;
 const busyRetryMs = 1_000;
 
 /** A recently issued certificate. */
-export interface Issued<T> {
+export interface RecentCertificate<T> {
   readonly rackId: RackId;
   /** SHA-256 of the authority that signed it, lower-case hex. */
   readonly caSha256: string;
@@ -27,11 +27,11 @@ export interface Issued<T> {
 }
 
 export class RecentCertificates<T> {
-  readonly #last = new Map<string, { readonly issued: Issued<T>; repeats: number }>();
+  readonly #last = new Map<string, { readonly issued: RecentCertificate<T>; repeats: number }>();
   readonly #underWay = new Set<string>();
 
   /** The key's last certificate by this authority, while no new one may be created. */
-  last(key: string, caSha256: string, nowMs: number): Issued<T> | undefined {
+  last(key: string, caSha256: string, nowMs: number): RecentCertificate<T> | undefined {
     const issued = this.#last.get(key)?.issued;
     if (issued?.caSha256 !== caSha256) return undefined;
     const ageMs = nowMs - issued.atMs;
@@ -39,7 +39,7 @@ export class RecentCertificates<T> {
   }
 
   /** Counts a repeated response (invariant 1). Throws when the number is used up. */
-  repeat(key: string, { atMs, lifetimeMs }: Issued<T>, nowMs: number): void {
+  repeat(key: string, { atMs, lifetimeMs }: RecentCertificate<T>, nowMs: number): void {
     const known = this.#last.get(key);
     if (known === undefined) return;
     if (known.repeats >= repeatsMax) {
@@ -53,7 +53,7 @@ export class RecentCertificates<T> {
   }
 
   /** Creates the key's certificate, one at a time. */
-  async make(key: string, work: () => Promise<Issued<T>>): Promise<T> {
+  async make(key: string, work: () => Promise<RecentCertificate<T>>): Promise<T> {
     if (this.#underWay.has(key)) {
       const words = 'A certificate for this key is just being made.';
       throw unavailable('CERTIFICATE_UNDER_WAY', words, busyRetryMs);

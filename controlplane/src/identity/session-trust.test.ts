@@ -11,9 +11,9 @@ import {
   openIssuer,
   serverLifetimeMs,
 } from './authority.ts';
-import type { KeyRefusal, Refused } from './enrolment.ts';
-import type { Attended } from './rack-keys.ts';
-import { type Believed, createSessionTrust } from './session-trust.ts';
+import type { KeyRefusal, RefusedKey } from './enrolment.ts';
+import type { AttendedAgent } from './rack-keys.ts';
+import { type BelievedTrust, createSessionTrust } from './session-trust.ts';
 
 const hourMs = 3_600_000;
 const startMs = Date.UTC(2026, 10, 20);
@@ -42,7 +42,7 @@ function fireTimers(): void {
   }
 }
 
-function authoritiesOf(agentCertificateMs: number): Believed {
+function authoritiesOf(agentCertificateMs: number): BelievedTrust {
   const now = { certificates: ['one', 'two'], caSha256: 'ab'.repeat(32) };
   return { now, timing: { agentCertificateMs }, existing: async () => [], onChange: () => {} };
 }
@@ -72,9 +72,9 @@ async function attendOne() {
     publicKeySha256: 'cd'.repeat(32),
     uris: [],
   };
-  const attended = new Set<Attended>();
+  const attended = new Set<AttendedAgent>();
   const rackKeys = {
-    attend: (one: Attended) => {
+    attend: (one: AttendedAgent) => {
       attended.add(one);
       return () => void attended.delete(one);
     },
@@ -85,7 +85,7 @@ async function attendOne() {
   return { trust, attended, ends, leave };
 }
 
-const refused = (reason: KeyRefusal): Refused<KeyRefusal> => {
+const refused = (reason: KeyRefusal): RefusedKey<KeyRefusal> => {
   return { kind: 'refused', reason, message: 'why' };
 };
 

@@ -19,4 +19,10 @@ export {
 } from './shell/snapshot.ts';
 export { draftPlan, needsLookup } from './show/draft.ts';
 export { explainPool, withPool } from './show/explain.ts';
-export { rolloutPlan, shownHistory, shownHosts, shownPool, type Viewed } from './show/view.ts';
+export {
+  type PoolViewInputs,
+  rolloutPlan,
+  shownHistory,
+  shownHosts,
+  shownPool,
+} from './show/view.ts';

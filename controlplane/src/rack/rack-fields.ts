@@ -1,10 +1,10 @@
 /** Filter and order fields of racks, also for watches. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Rack } from '@rackwright/messages';
-import type { Fields } from '../filter/index.ts';
+import type { FilterFields } from '../filter/index.ts';
 
 /** The fields of a rack, for `ListRacksRequest.filter`. */
-export const rackFields: Fields<Rack> = {
+export const rackFields: FilterFields<Rack> = {
   name: { kind: 'text', of: ({ name }) => name, collection: 'racks' },
   uid: { kind: 'text', of: ({ uid }) => uid },
   labels: { kind: 'map', of: ({ labels }) => labels },

@@ -10,7 +10,7 @@
  */
 import { clone, type DescMessage, equals, type MessageShape } from '@bufbuild/protobuf';
 import { ApiFailure, aborted } from '@rackwright/messages';
-import { type Kept, type RecordWriter, readRecord, writeRecord } from './record.ts';
+import { type KeptRecord, type RecordWriter, readRecord, writeRecord } from './record.ts';
 
 /** How often one change may lose against other writers by default. */
 const roundsUsualMax = 16;
@@ -43,7 +43,7 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** A record after a change. */
-export interface Changed<T> extends Kept<T> {
+export interface ChangedRecord<T> extends KeptRecord<T> {
   /** False: it was already equal. */
   readonly isWritten: boolean;
 }
@@ -73,7 +73,7 @@ export async function changeRecord<D extends DescMessage>(
     draft: MessageShape<D>,
   ) => MessageShape<D> | undefined | Promise<MessageShape<D> | undefined>,
   options: ChangeOptions<MessageShape<D>> = {},
-): Promise<Changed<MessageShape<D>> | undefined> {
+): Promise<ChangedRecord<MessageShape<D>> | undefined> {
   const { name = key.replaceAll('.', '/'), absent, evidence, roundsMax } = options;
   const attempt = async () => {
     const kept = await readRecord(writer.store, schema, key);

@@ -1,5 +1,5 @@
 /** The records of the store: reading, writing and changing them, each request once. */
-export { type Changed, changeRecord, isBusy, tooBusy, untilWritten } from './change.ts';
+export { type ChangedRecord, changeRecord, isBusy, tooBusy, untilWritten } from './change.ts';
 export {
   copyOf,
   freezeShared,
@@ -13,7 +13,7 @@ export {
   answered,
   deleteRecord,
   isAway,
-  type Kept,
+  type KeptRecord,
   type RecordWriteResult,
   type RecordWriter,
   readRecord,

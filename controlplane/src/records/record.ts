@@ -11,7 +11,7 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { ApiFailure, unavailable } from '@rackwright/messages';
 import {
-  type Expected,
+  type ExpectedRevision,
   type GetResult,
   type StateStore,
   StoreError,
@@ -25,7 +25,7 @@ import { keepShared, type ReadableStore, sharedRecordOf } from './decoded.ts';
 const settleAttemptsMax = 4;
 
 /** A record with the revision that an update of it must expect. */
-export interface Kept<T> {
+export interface KeptRecord<T> {
   readonly record: T;
   readonly revision: StoreRevision;
 }
@@ -39,7 +39,7 @@ export async function readRecord<D extends DescMessage>(
   store: ReadableStore,
   schema: D,
   key: string,
-): Promise<Kept<MessageShape<D>> | undefined> {
+): Promise<KeptRecord<MessageShape<D>> | undefined> {
   const found = await answered(store.get(key));
   if (found.kind === 'absent') return undefined;
   return { record: fromBinary(schema, found.value), revision: found.revision };
@@ -50,7 +50,7 @@ export async function readShared<D extends DescMessage>(
   store: ReadableStore,
   schema: D,
   key: string,
-): Promise<Kept<MessageShape<D>> | undefined> {
+): Promise<KeptRecord<MessageShape<D>> | undefined> {
   let found: GetResult;
   try {
     found = await store.get(key);
@@ -67,7 +67,7 @@ export function writeRecord<D extends DescMessage>(
   schema: D,
   key: string,
   record: MessageShape<D>,
-  expected: Expected,
+  expected: ExpectedRevision,
 ): Promise<RecordWriteResult> {
   const value = toBinary(schema, record);
   return settle(key, (writeId) => store.put(key, value, expected, writeId));
@@ -79,7 +79,7 @@ export async function writeShared<D extends DescMessage>(
   schema: D,
   key: string,
   record: MessageShape<D>,
-  expected: Expected,
+  expected: ExpectedRevision,
 ): Promise<RecordWriteResult> {
   const value = toBinary(schema, record);
   const written = await settle(key, (writeId) => store.put(key, value, expected, writeId));

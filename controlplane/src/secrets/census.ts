@@ -36,7 +36,7 @@ function nameOf(key: string): string {
 }
 
 /** The result of one pass. */
-export interface Resealed {
+export interface ResealOutcome {
   readonly changed: number;
   /** Another writer was first: another pass will do it. */
   readonly left: number;
@@ -50,7 +50,7 @@ const problemsMax = 5;
 export async function resealAll(
   { store, random }: { readonly store: StateStore; readonly random: Random },
   secrets: Secrets,
-): Promise<Resealed> {
+): Promise<ResealOutcome> {
   let changed = 0;
   let left = 0;
   const problems: string[] = [];

@@ -40,7 +40,7 @@ import {
   changeRecord,
   deleteRecord,
   hasApplied,
-  type Kept,
+  type KeptRecord,
   readRecord,
   untilWritten,
   withApplied,
@@ -329,7 +329,7 @@ export class SecretsKeeper {
     }
   }
 
-  #record(): Promise<Kept<wire.SecretsKeyRecord>> {
+  #record(): Promise<KeptRecord<wire.SecretsKeyRecord>> {
     const { store, clock, secrets } = this.#parts;
     const schema = wire.SecretsKeyRecordSchema;
     return untilWritten(keyWords, async () => {

@@ -30,7 +30,7 @@ export interface WebhookCall {
  * There was no response. `isForbidden`: by the fleet's list of internal addresses; nothing was
  * sent.
  */
-export interface Unanswered {
+export interface UnansweredCall {
   readonly kind: 'unanswered';
   readonly isForbidden: boolean;
   readonly message: string;
@@ -45,7 +45,7 @@ export async function callWebhook<T>(
   { web, clock }: { readonly web: WebClient; readonly clock: Pick<Clock, 'after'> },
   { request, internalAddresses, timeoutMs, signal }: WebhookCall,
   judge: (answer: WebAnswer, origin: string) => Promise<T> | T,
-): Promise<T | Unanswered> {
+): Promise<T | UnansweredCall> {
   const { origin, host, protocol } = new URL(request.url);
   const named = entriesNaming(host, protocol === 'https:' ? 443 : 80);
   const internal = [...internalAddresses, ...named];
@@ -84,7 +84,7 @@ export async function callWebhook<T>(
   }
 }
 
-function unanswered(message: string): Unanswered {
+function unanswered(message: string): UnansweredCall {
   return { kind: 'unanswered', isForbidden: false, message };
 }
 

@@ -18,7 +18,7 @@ import {
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { useOf } from '../host/index.ts';
-import { type Action, type DecisionContext, decide } from './decide.ts';
+import { type DecisionContext, decide, type WorkflowAction } from './decide.ts';
 import { acceptRun, endedBy, latestRun, runsKeptMax } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 
@@ -75,7 +75,7 @@ const around = (changes: Partial<DecisionContext> = {}): DecisionContext => ({
   ...changes,
 });
 
-const stateAfter = (action: Action) =>
+const stateAfter = (action: WorkflowAction) =>
   action.kind === 'write' ? latestRun(action.record)?.state : action.kind;
 
 test('a pending run that nothing keeps is started', () => {

@@ -46,7 +46,7 @@ export interface DecisionContext {
   readonly render: () => Rendering;
 }
 
-export type Action =
+export type WorkflowAction =
   | { readonly kind: 'none' }
   /** The host is gone: so is everything of it. */
   | { readonly kind: 'remove' }
@@ -68,13 +68,13 @@ export type Action =
   /** Write the end of a run that never started into the host's timeline. */
   | { readonly kind: 'tell'; readonly number: bigint };
 
-const none: Action = { kind: 'none' };
+const none: WorkflowAction = { kind: 'none' };
 
 export function decide(
   record: wire.WorkflowRecord,
   id: WorkflowId,
   around: DecisionContext,
-): Action {
+): WorkflowAction {
   const { host } = around;
   const hostUid = record.workflow?.status?.hostUid ?? '';
   if (host?.host === undefined || host.host.uid !== hostUid) return { kind: 'remove' };
@@ -124,7 +124,7 @@ function unwantedRun(
   record: wire.WorkflowRecord,
   id: WorkflowId,
   host: wire.HostRecord,
-): Action | undefined {
+): WorkflowAction | undefined {
   const present = presentRun(host);
   if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
   const named = parseWorkflowRunName(present.workflowRun);
@@ -144,7 +144,7 @@ function ofPending(
   id: WorkflowId,
   around: DecisionContext,
   host: wire.HostRecord,
-): Action {
+): WorkflowAction {
   const run = latestRun(record);
   if (run === undefined) return none;
   const carrier = carrierOf(run, host, around.finished);
@@ -158,7 +158,7 @@ function ofPending(
     const { TIMED_OUT } = WorkflowRunState;
     return write(record, endedBy(record, TIMED_OUT, failure, around.nowMs));
   }
-  const wait = (reason: PendingWait, message: string): Action =>
+  const wait = (reason: PendingWait, message: string): WorkflowAction =>
     write(record, waitFor(record, reason, message, around.nowMs));
   if (record.workflow?.spec?.disabled === true) {
     return wait('disabled', `${workflowName(id)} is disabled; enable it to let this run start`);
@@ -172,7 +172,7 @@ function ofPending(
 }
 
 /** The run is removed; a workflow that its batch made only for this run is removed with it. */
-function withoutPending(record: wire.WorkflowRecord): Action {
+function withoutPending(record: wire.WorkflowRecord): WorkflowAction {
   const run = latestRun(record);
   if (run === undefined) return none;
   const next = dropRuns(record, new Set([run.number]));
@@ -180,7 +180,7 @@ function withoutPending(record: wire.WorkflowRecord): Action {
 }
 
 /** A workflow that a person made stays: only its run depends on a use of the host. */
-function orphaned(record: wire.WorkflowRecord, number: bigint): Action {
+function orphaned(record: wire.WorkflowRecord, number: bigint): WorkflowAction {
   const goes = record.ownerUid !== '' && isMadeForRun(record);
   const next = goes ? undefined : dropRuns(record, new Set([number]));
   return { kind: 'orphan', number, record: next };
@@ -207,7 +207,7 @@ function ofRunning(
   record: wire.WorkflowRecord,
   around: DecisionContext,
   host: wire.HostRecord,
-): Action {
+): WorkflowAction {
   const run = latestRun(record);
   if (run === undefined) return none;
   const carrier = carrierOf(run, host, around.finished);
@@ -224,6 +224,6 @@ function ofRunning(
 }
 
 /** R2: an unchanged record is not written. */
-function write(before: wire.WorkflowRecord, record: wire.WorkflowRecord): Action {
+function write(before: wire.WorkflowRecord, record: wire.WorkflowRecord): WorkflowAction {
   return equals(wire.WorkflowRecordSchema, before, record) ? none : { kind: 'write', record };
 }

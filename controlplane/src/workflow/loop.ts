@@ -41,7 +41,7 @@ import {
   sharedRecordOf,
   writeShared,
 } from '../records/index.ts';
-import { type Action, decide, presentRun } from './decide.ts';
+import { decide, presentRun, type WorkflowAction } from './decide.ts';
 import {
   parseWorkflowRunName,
   type WorkflowId,
@@ -204,7 +204,7 @@ export class Workflows {
   async #carryOut(
     id: WorkflowId,
     kept: WorkflowSnapshot,
-    action: Exclude<Action, { kind: 'none' }>,
+    action: Exclude<WorkflowAction, { kind: 'none' }>,
     hostRevision: number,
   ): Promise<void> {
     const { record, revision } = kept;

@@ -1,7 +1,7 @@
 /** The loops of workflows and batches and their sweeper, as one part of the control plane. */
 import { Batches } from './batches.ts';
 import { Workflows, type WorkflowsDependencies } from './loop.ts';
-import { Sweeper, type SweeperDependencies } from './sweep.ts';
+import { type SweeperDependencies, WorkflowSweeper } from './sweep.ts';
 
 export interface WorkflowParts {
   readonly workflows: Workflows;
@@ -16,7 +16,7 @@ export function createWorkflowParts(
 ): WorkflowParts {
   const workflows = new Workflows(deps);
   const batches = new Batches({ ...deps, workflows });
-  const sweeper = new Sweeper({ ...deps, workflows });
+  const sweeper = new WorkflowSweeper({ ...deps, workflows });
   return {
     workflows,
     batches,

@@ -1,7 +1,12 @@
 /** Reading a workflow together with the host that it belongs to. */
 import { notFound, store as wire } from '@rackwright/messages';
 import type { Random } from '@rackwright/platform';
-import { type Expected, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
+import {
+  type ExpectedRevision,
+  type StateStore,
+  type StoreRevision,
+  storeKey,
+} from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
 import { isAway, readRecord } from '../records/index.ts';
 import type { WorkflowSnapshot, Workflows } from './loop.ts';
@@ -30,7 +35,7 @@ export async function readWorkflow(
   ReadHost & {
     /** Undefined also where the workflow belongs to an earlier host of that name. */
     readonly kept: WorkflowSnapshot | undefined;
-    readonly standsAt: Expected;
+    readonly standsAt: ExpectedRevision;
   }
 > {
   const host = await readRecord(store, wire.HostRecordSchema, storeKey('hosts', id.hostId));

@@ -7,7 +7,7 @@ import { type Entry, openMemoryStore, type StateStore } from '@rackwright/store'
 import { beforeEach, expect, test } from 'vitest';
 import { FleetRows, type RowListener, rowOf } from '../fleet-view/index.ts';
 import type { Follower } from '../following/index.ts';
-import { Sweeper } from './sweep.ts';
+import { WorkflowSweeper } from './sweep.ts';
 
 const quiet = () => undefined;
 const sweepIntervalMs = 1_000;
@@ -16,7 +16,7 @@ let heap: EventHeap;
 let store: StateStore;
 let rows: FleetRows;
 let tell: RowListener;
-let sweeper: Sweeper;
+let sweeper: WorkflowSweeper;
 /** Reads of the store: "get hosts.h1". */
 let reads: string[];
 
@@ -55,7 +55,7 @@ beforeEach(async () => {
   };
   const sweep = { sweepIntervalMs, timedOutShownMs: sweepIntervalMs };
   const workflows = { wake: quiet };
-  sweeper = new Sweeper({
+  sweeper = new WorkflowSweeper({
     ...{ store, following, fleetView, random, clock, log, workflows, sweep },
     retryDelayMs: 10,
   });

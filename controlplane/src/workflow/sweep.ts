@@ -72,7 +72,7 @@ const passesForGone = 2;
 /** Passes until everything is read again, to find missed changes: about a day. */
 const passesToAll = 144;
 
-export class Sweeper {
+export class WorkflowSweeper {
   readonly #deps: SweeperDependencies;
   readonly #timing: SweepTiming;
   /** Ids of hosts that have changed, or whose workflows have, since their last sweep. */

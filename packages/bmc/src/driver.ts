@@ -154,7 +154,7 @@ export interface BmcSight {
 }
 
 /** The result of an assertion: whether the BMC had to be changed at all. */
-export interface Asserted {
+export interface BmcAssertion {
   readonly changed: boolean;
   /** Deviations that the vendor table allows, in words; empty when there were none. */
   readonly notes: readonly string[];
@@ -308,9 +308,9 @@ export interface BmcDriver extends BmcReadings {
    * Sets the override for the next boot and reads it back. Absent: the device switches power and
    * nothing else, so the machine boots by its own order.
    */
-  setBootOverride?(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  setBootOverride?(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /** Asserts a power state (off is immediate, not a request to the system) and reads it back. */
-  setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /**
    * Asks the running system to shut down (soft off: DSP2046 `GracefulShutdown`, IPMI 2.0 §28.3
    * option 5) and does not wait for it. `ok` means that the BMC has taken the order; the system may
@@ -322,7 +322,7 @@ export interface BmcDriver extends BmcReadings {
    * Empties the event log and reads back that it is empty. One entry may be left: many BMCs log
    * the clearing itself.
    */
-  clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  clearEventLog(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /**
    * The wanted parts as the BMC lists them; other lists stay empty. Absent: the protocol has no
    * such lists.
@@ -333,34 +333,34 @@ export interface BmcDriver extends BmcReadings {
    * and reads back that it is in. Asserting a medium that is in changes nothing. Absent, as are the
    * two that follow: the protocol has no virtual media.
    */
-  insertMedia?(url: string, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  insertMedia?(url: string, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /** Empties the virtual drive and reads back that it is; `ok` also where there is none. */
-  ejectMedia?(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  ejectMedia?(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /** The URL of the medium in the virtual drive; undefined: none. */
   readMedia?(signal?: AbortSignal): Promise<BmcResult<string | undefined>>;
   /**
    * Lights the lamp by which people find the machine, or puts it out. Read back where the protocol
    * can; a note says where it cannot.
    */
-  setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /**
    * Restarts the BMC itself, which leaves the machine as it is, and waits until it answers again
    * after it has been silent. `notApplied`: it went on answering.
    */
-  resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  resetBmc(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /**
    * Has the firmware take these settings at its next boot. They are checked against the BMC's own
    * list of settings first, where it has one. Not `changed`: all of them hold already and nothing
    * else waits. Absent, as are the two that follow: the protocol has no such settings.
    */
-  stageBios?(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  stageBios?(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /** Waits until the settings hold, after a boot. `notApplied`: they were dropped. */
-  checkBios?(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  checkBios?(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /**
    * Puts these boot options first in the persistent boot order; the others follow in their order.
    * A note says where the next boot takes it only.
    */
-  setBootOrder?(first: readonly string[], signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  setBootOrder?(first: readonly string[], signal?: AbortSignal): Promise<BmcResult<BmcAssertion>>;
   /**
    * Brings a component of the firmware to a version, and reads that back; a BMC that restarts
    * meanwhile is waited for. Not `changed`: it has that version. Nothing after the order is
@@ -371,7 +371,7 @@ export interface BmcDriver extends BmcReadings {
     order: FirmwareOrder,
     tell: TellUpdate,
     signal?: AbortSignal,
-  ): Promise<BmcResult<Asserted>>;
+  ): Promise<BmcResult<BmcAssertion>>;
   /**
    * Makes a storage controller hold these RAID volumes and no others. A volume that has the wanted
    * RAID type and drives stays; others are deleted, and their data is lost. All is checked before
@@ -382,7 +382,7 @@ export interface BmcDriver extends BmcReadings {
     order: VolumeOrder,
     tell: TellUpdate,
     signal?: AbortSignal,
-  ): Promise<BmcResult<Asserted>>;
+  ): Promise<BmcResult<BmcAssertion>>;
   /**
    * Opens the serial console, to hear it only. A BMC has one session of it: while another client
    * has it the answer is `busy`, and that session stays. An open console does not delay other

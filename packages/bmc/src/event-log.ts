@@ -1,7 +1,7 @@
 /** Empties an event log, the same way for each protocol. */
 import type { Clock } from '@rackwright/platform';
 import {
-  type Asserted,
+  type BmcAssertion,
   type BmcFailed,
   type BmcResult,
   type BmcTransient,
@@ -27,7 +27,7 @@ export async function clearLog(
   clock: Clock,
   readBack: ReadBackTimings,
   signal: AbortSignal | undefined,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const before = await entries();
   if (before.kind !== 'ok') return before;
   if (before.value === 0) return ok({ changed: false, notes: [] });

@@ -1,7 +1,7 @@
 /** BMCs: one driver interface, its drivers, and the governor of every call. */
 export {
-  type Asserted,
   type BiosSettings,
+  type BmcAssertion,
   type BmcConsole,
   type BmcDrive,
   type BmcDriver,

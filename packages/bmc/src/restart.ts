@@ -1,6 +1,6 @@
 /** The restart of a BMC, the same for each protocol: it shows by a silence and the next answer. */
 import { type Clock, pause } from '@rackwright/platform';
-import { type Asserted, type BmcResult, failed, ok, transient } from './driver.ts';
+import { type BmcAssertion, type BmcResult, failed, ok, transient } from './driver.ts';
 
 export interface RestartTimings {
   /** It falls silent, or says that it was restarted, within this; else nothing has happened. */
@@ -27,7 +27,7 @@ export async function watchRestart(
   clock: Clock,
   timings: RestartTimings,
   signal: AbortSignal | undefined,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const startedMs = clock.suspendAwareMs();
   let wasSilent = false;
   for (;;) {

@@ -22,14 +22,14 @@ import type { CliContext } from './command-io.ts';
 type Target = Command<CliContext> | RouteMap<CliContext>;
 
 /** The command that a line begins with. */
-export interface Typed {
+export interface TypedCommand {
   /** "rackwright", "host", "list" */
   readonly words: readonly string[];
   readonly target: Target;
 }
 
 /** Follows the words of a line as far as they name commands. */
-export function typedCommand(root: RouteMap<CliContext>, args: readonly string[]): Typed {
+export function typedCommand(root: RouteMap<CliContext>, args: readonly string[]): TypedCommand {
   const words = ['rackwright'];
   let target: Target = root;
   for (const word of args) {
@@ -44,14 +44,14 @@ export function typedCommand(root: RouteMap<CliContext>, args: readonly string[]
 }
 
 /** Arguments of a command that cannot be read. */
-export function wordsForArguments(typed: Typed, error: unknown): string {
+export function wordsForArguments(typed: TypedCommand, error: unknown): string {
   return `rackwright: ${argumentWords(typed, error)}`;
 }
 
 /** What `--wait` is for where it is no flag. */
 const toWait = '`rackwright host watch HOST --until available` waits';
 
-function argumentWords(typed: Typed, error: unknown): string {
+function argumentWords(typed: TypedCommand, error: unknown): string {
   const command = `\`${typed.words.join(' ')}\``;
   const help = `\`${typed.words.join(' ')} --help\``;
   if (error instanceof FlagNotFoundError) {
@@ -103,7 +103,7 @@ function argumentWords(typed: Typed, error: unknown): string {
 }
 
 /** The text about a word that names no command of `typed`. */
-export function wordsForCommand(typed: Typed, input: string): string {
+export function wordsForCommand(typed: TypedCommand, input: string): string {
   const known = isRoutes(typed.target) ? typed.target.getAllEntries() : [];
   const names = known.filter(({ hidden }) => !hidden).map(({ name }) => name.original);
   const near = nearestName(input, names);
@@ -119,7 +119,7 @@ export function wordsForCommand(typed: Typed, input: string): string {
 export const otherWords = text_en;
 
 /** "rackwright host get HOST" */
-function usageOf({ words, target }: Typed): string {
+function usageOf({ words, target }: TypedCommand): string {
   const positional = isRoutes(target) ? undefined : positionalOf(target);
   const names = positional?.kind === 'tuple' ? positional.parameters : [];
   const shown = names.map(({ placeholder = 'argument', optional }) =>
@@ -132,7 +132,7 @@ function positionalOf({ parameters }: Command<CliContext>) {
   return parameters.positional;
 }
 
-function flagsOf({ target }: Typed): string[] {
+function flagsOf({ target }: TypedCommand): string[] {
   return isRoutes(target) ? [] : Object.keys(target.parameters.flags ?? {});
 }
 

@@ -3,9 +3,9 @@ import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/message
 import type { OciFailureKind } from '@rackwright/oci';
 import { errorText } from '@rackwright/platform';
 import {
-  Declined,
+  DeclinedError,
   exitCodes,
-  Interrupted,
+  InterruptedError,
   NeverReached,
   NotAllDone,
   type NotProved,
@@ -42,9 +42,9 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;
   if (error instanceof NotVerified) return statusCodes[error.status];
   if (error instanceof NotAllDone) return error.code;
-  if (error instanceof Declined) return exitCodes.refused;
+  if (error instanceof DeclinedError) return exitCodes.refused;
   if (error instanceof WorkFailed) return exitCodes.workFailed;
-  if (error instanceof Interrupted) return exitCodes.interrupted;
+  if (error instanceof InterruptedError) return exitCodes.interrupted;
   if (error instanceof NotReached) return exitCodes.unreachable;
   if (error instanceof SignInNeeded) return exitCodes.notAllowed;
   if (error instanceof NeverReached) return exitCodes.stuck;

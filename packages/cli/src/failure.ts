@@ -87,7 +87,7 @@ export class WorkFailed extends Error {
 }
 
 /** The person has left with Ctrl-C. */
-export class Interrupted extends Error {
+export class InterruptedError extends Error {
   override readonly name = 'Interrupted';
 }
 
@@ -102,7 +102,7 @@ export class NeverReached extends Error {
 }
 
 /** A person was asked and did not agree; nothing was done. */
-export class Declined extends Error {
+export class DeclinedError extends Error {
   override readonly name = 'Declined';
 }
 

@@ -1,7 +1,7 @@
 /** Flags and arguments that several commands share. */
 
 import type { CliContext } from './command-io.ts';
-import type { Collection } from './commands/frame/names.ts';
+import type { NamedCollection } from './commands/frame/names.ts';
 import { UsageError } from './failure.ts';
 import { type OutputKind, outputKinds } from './output/kinds.ts';
 import type { ConnectionFlags } from './settings.ts';
@@ -94,7 +94,7 @@ export function searchOf({ filter = '', sort = '' }: SearchFlags) {
 }
 
 /** The collections whose names a shell proposes. */
-const collections: Readonly<Record<string, Collection>> = {
+const collections: Readonly<Record<string, NamedCollection>> = {
   host: 'hosts',
   rack: 'racks',
   pool: 'pools',
@@ -115,7 +115,7 @@ export function idArgument(placeholder: string, brief: string) {
 }
 
 /** Asks the control plane for names; loaded only when a shell asks. */
-export function proposer(collection: Collection) {
+export function proposer(collection: NamedCollection) {
   return async function propose(this: CliContext, partial: string): Promise<readonly string[]> {
     const { proposeNames } = await import('./commands/frame/names.ts');
     return proposeNames(this.io, collection, partial);

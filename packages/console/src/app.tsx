@@ -2,10 +2,10 @@
 
 import type { WhoAmIResponse } from '@rackwright/messages';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import type { Clients } from './browser/client.ts';
+import type { ConsoleClients } from './browser/client.ts';
 import type { PageClock } from './browser/clock.ts';
 import { ConsoleContext } from './browser/console.ts';
-import { Link } from './browser/link.ts';
+import { ConsoleLink } from './browser/link.ts';
 import { providerFailure, signOut, whoAmI } from './browser/session.ts';
 import type { Failure } from './logic/failure.ts';
 import { Shell } from './pages/shell.tsx';
@@ -24,7 +24,7 @@ type Stage =
   | { readonly kind: 'in'; readonly me: WhoAmIResponse };
 
 interface AppProps {
-  readonly clients: Clients;
+  readonly clients: ConsoleClients;
   readonly clock: PageClock;
 }
 
@@ -75,7 +75,10 @@ interface InsideProps extends AppProps {
 
 function Inside({ me, clients, clock, left, refresh }: InsideProps) {
   const [isOver, setOver] = useState(false);
-  const link = useMemo(() => new Link(clients, clock, () => setOver(true)), [clients, clock]);
+  const link = useMemo(
+    () => new ConsoleLink(clients, clock, () => setOver(true)),
+    [clients, clock],
+  );
   useRest(link, clock);
   const leave = useCallback(() => {
     link.close();
@@ -109,7 +112,7 @@ function Inside({ me, clients, clock, left, refresh }: InsideProps) {
   );
 }
 
-function useRest(link: Link, clock: PageClock): void {
+function useRest(link: ConsoleLink, clock: PageClock): void {
   useEffect(() => {
     let cancel = () => {};
     const changed = () => {

@@ -7,12 +7,12 @@ import { promisify } from 'node:util';
 import { buildConsole, consoleFolderName } from '@rackwright/console/build';
 import { isAbsent } from '@rackwright/platform';
 import {
-  type Architecture,
   archiveFolder,
   buildRamdisk,
   type DebianArchive,
   type DebianPackage,
   openArchive,
+  type RamdiskArchitecture,
   ramdiskFolder,
 } from '@rackwright/runner/ramdisk';
 import { type Bundle, type BundledPart, bundle, partsIn } from './bundle.ts';
@@ -34,7 +34,7 @@ export interface BuildRequest {
   readonly root: string;
   readonly version: string;
   readonly programs: readonly ProgramName[];
-  readonly architectures: readonly Architecture[];
+  readonly architectures: readonly RamdiskArchitecture[];
   readonly ramdisk: boolean;
   readonly outputFolder: string;
   /** Larger and sooner there, for packages that live as long as a test. */
@@ -107,7 +107,7 @@ function distinct(parts: readonly BundledPart[]): BundledPart[] {
 async function ramdisk(
   { root, now }: BuildRequest,
   release: Release,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
 ): Promise<DebianPackageContent> {
   const outputFolder = ramdiskFolder(root, architecture);
   const entry = join(root, 'packages/runner/src/main.ts');

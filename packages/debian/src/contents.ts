@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { completionScripts, manPages } from '@rackwright/cli/packaged';
-import type { Architecture } from '@rackwright/runner/ramdisk';
+import type { RamdiskArchitecture } from '@rackwright/runner/ramdisk';
 import type { Bundle, BundledPart } from './bundle.ts';
 import type { DebianPackageContent, ScriptName } from './deb.ts';
 import type { NodeProgram } from './node-program.ts';
-import type { TarEntry } from './tar.ts';
+import type { DebianTarEntry } from './tar.ts';
 
 /** The programs, each with its package. */
 export const programs = {
@@ -74,13 +74,13 @@ export interface Release {
 /** The package of a program for one processor. */
 export function programPackage(
   name: ProgramName,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
   release: Release,
   parts: {
     readonly bundle: Bundle;
     readonly node: NodeProgram;
     /** Made from the program itself, as its man pages. */
-    readonly made: readonly TarEntry[];
+    readonly made: readonly DebianTarEntry[];
     /** The files that the program serves, by paths beside it. */
     readonly served: ReadonlyMap<string, Uint8Array>;
   },
@@ -130,12 +130,12 @@ export function programPackage(
 const ramdisks = {
   amd64: { suffix: '', processors: 'x86-64' },
   arm64: { suffix: '-arm64', processors: 'arm64' },
-} as const satisfies Readonly<Record<Architecture, object>>;
+} as const satisfies Readonly<Record<RamdiskArchitecture, object>>;
 
 /** The package of a ramdisk and its kernel; `inside` lists its parts of other authors. */
 export function ramdiskPackage(
   release: Release,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
   parts: {
     readonly vmlinuz: Uint8Array;
     readonly initrd: Uint8Array;
@@ -179,7 +179,7 @@ function documents(
   source: string,
   { version, timeSeconds }: Release,
   inside: readonly BundledPart[],
-): TarEntry[] {
+): DebianTarEntry[] {
   const folder = `usr/share/doc/${packageName}`;
   const date = new Date(timeSeconds * 1_000).toUTCString().replace('GMT', '+0000');
   const changes =
@@ -215,7 +215,7 @@ function documents(
 }
 
 /** Files of the command: man pages, and scripts by which shells complete it. */
-export async function commandFiles({ version, timeSeconds }: Release): Promise<TarEntry[]> {
+export async function commandFiles({ version, timeSeconds }: Release): Promise<DebianTarEntry[]> {
   const date = new Date(timeSeconds * 1_000).toISOString().slice(0, 10);
   const pages = await manPages(version, date);
   const { bash, zsh, fish } = completionScripts;
@@ -233,7 +233,7 @@ function overrides(packageName: string): string {
   return `${packageName}: embedded-library * [usr/lib/${packageName}/node]\n`;
 }
 
-function units(name: ProgramName): TarEntry[] {
+function units(name: ProgramName): DebianTarEntry[] {
   return readdirSync(join(filesFolder, name))
     .filter((file) => /\.(service|socket|path)$/.test(file))
     .map((file) => text(`usr/lib/systemd/system/${file}`, read(name, file)))
@@ -251,11 +251,11 @@ function scriptsOf(name: ProgramName): Partial<Record<ScriptName, string>> {
   );
 }
 
-function file(path: string, name: string): TarEntry {
+function file(path: string, name: string): DebianTarEntry {
   return text(path, read(name, path.replace(/^.*\//, '')));
 }
 
-function text(path: string, content: string | Uint8Array, mode = 0o644): TarEntry {
+function text(path: string, content: string | Uint8Array, mode = 0o644): DebianTarEntry {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   return { kind: 'file', path, mode, bytes };
 }

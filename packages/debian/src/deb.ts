@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { type TarEntry, tarArchive, withFolders } from './tar.ts';
+import { type DebianTarEntry, tarArchive, withFolders } from './tar.ts';
 
 /** A package, before it is packed. */
 export interface DebianPackageContent {
@@ -17,7 +17,7 @@ export interface DebianPackageContent {
   readonly fields: Readonly<Record<string, string>>;
   /** First line, then the long form. */
   readonly description: readonly string[];
-  readonly files: readonly TarEntry[];
+  readonly files: readonly DebianTarEntry[];
   /** Paths of configuration files, from "/". */
   readonly conffiles: readonly string[];
   /** Maintainer scripts by their name. */
@@ -59,15 +59,18 @@ export function fileNameOf(content: DebianPackageContent): string {
   return `${content.name}_${content.version}_${content.architecture}.deb`;
 }
 
-function tar(entries: readonly TarEntry[], mtimeSeconds: number): Uint8Array {
+function tar(entries: readonly DebianTarEntry[], mtimeSeconds: number): Uint8Array {
   return tarArchive([{ kind: 'folder', path: '', mode: 0o755 }, ...entries], mtimeSeconds);
 }
 
-function controlEntries(content: DebianPackageContent, files: readonly TarEntry[]): TarEntry[] {
+function controlEntries(
+  content: DebianPackageContent,
+  files: readonly DebianTarEntry[],
+): DebianTarEntry[] {
   const sums = files.flatMap((entry) =>
     entry.kind === 'file' ? [`${md5(entry.bytes)}  ${entry.path}\n`] : [],
   );
-  const text = (path: string, words: string, mode = 0o644): TarEntry => ({
+  const text = (path: string, words: string, mode = 0o644): DebianTarEntry => ({
     kind: 'file',
     path,
     mode,
@@ -98,7 +101,7 @@ function controlText(content: DebianPackageContent, installed: number): string {
 }
 
 /** As dpkg-gencontrol counts: a kibibyte for an entry that is no file, files rounded up. */
-function installedKibibytes(files: readonly TarEntry[]): number {
+function installedKibibytes(files: readonly DebianTarEntry[]): number {
   return files.reduce(
     (sum, entry) => sum + (entry.kind === 'file' ? Math.ceil(entry.bytes.length / kibibyte) : 1),
     0,

@@ -1,12 +1,12 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Architecture } from '@rackwright/runner/ramdisk';
+import type { RamdiskArchitecture } from '@rackwright/runner/ramdisk';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { nodeProgram } from './node-program.ts';
 
 const root = join(import.meta.dirname, '../../..');
-const own: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+const own: RamdiskArchitecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 let folder: string;
 
 beforeEach(() => {

@@ -5,15 +5,15 @@ import { readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorText } from '@rackwright/platform';
-import { type Architecture, pinnedNode } from '@rackwright/runner/ramdisk';
+import { pinnedNode, type RamdiskArchitecture } from '@rackwright/runner/ramdisk';
 import { licenceText } from './bundle.ts';
 
 const run = promisify(execFile);
 const programTimeoutMs = 300_000;
 
-export const architectures = ['amd64', 'arm64'] as const satisfies readonly Architecture[];
+export const architectures = ['amd64', 'arm64'] as const satisfies readonly RamdiskArchitecture[];
 
-const ownStrip = { x64: 'amd64', arm64: 'arm64' } as Readonly<Record<string, Architecture>>;
+const ownStrip = { x64: 'amd64', arm64: 'arm64' } as Readonly<Record<string, RamdiskArchitecture>>;
 const crossStrip = {
   amd64: 'x86_64-linux-gnu-strip',
   arm64: 'aarch64-linux-gnu-strip',
@@ -34,7 +34,7 @@ export interface NodeProgram {
 export async function nodeProgram(
   root: string,
   cacheFolder: string,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
 ): Promise<NodeProgram> {
   const { name, version, folder } = await pinnedNode(root, cacheFolder, architecture);
   const licence = licenceText(folder);
@@ -52,7 +52,7 @@ async function stripInto(
   stripped: string,
   strip: string,
   binary: string,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
 ): Promise<void> {
   const fresh = `${stripped}.new-${process.pid}`;
   try {

@@ -6,7 +6,7 @@
  */
 
 /** Something in the archive. `path` is relative, without "./". */
-export type TarEntry =
+export type DebianTarEntry =
   | { readonly kind: 'folder'; readonly path: string; readonly mode: number }
   | {
       readonly kind: 'file';
@@ -23,7 +23,7 @@ const checksumAt = 148;
 const typeFlag = { file: '0', link: '2', folder: '5' } as const;
 
 /** The archive of `entries`; a folder must precede its content. */
-export function tarArchive(entries: readonly TarEntry[], mtimeSeconds: number): Uint8Array {
+export function tarArchive(entries: readonly DebianTarEntry[], mtimeSeconds: number): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const entry of entries) {
     const content = entry.kind === 'file' ? entry.bytes : new Uint8Array();
@@ -34,8 +34,8 @@ export function tarArchive(entries: readonly TarEntry[], mtimeSeconds: number): 
 }
 
 /** `entries` with the folders above them, each once, in the order of their names. */
-export function withFolders(entries: readonly TarEntry[]): TarEntry[] {
-  const all = new Map<string, TarEntry>();
+export function withFolders(entries: readonly DebianTarEntry[]): DebianTarEntry[] {
+  const all = new Map<string, DebianTarEntry>();
   for (const { path } of entries) {
     const parts = path.split('/');
     for (let depth = 1; depth < parts.length; depth += 1) {
@@ -47,7 +47,7 @@ export function withFolders(entries: readonly TarEntry[]): TarEntry[] {
   return [...all.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-function header(entry: TarEntry, size: number, mtimeSeconds: number): Uint8Array {
+function header(entry: DebianTarEntry, size: number, mtimeSeconds: number): Uint8Array {
   const block = Buffer.alloc(blockBytes);
   const { name, prefix } = splitPath(nameOf(entry));
   const octal = (value: number, at: number, bytes: number): void =>
@@ -89,7 +89,7 @@ function padding(length: number): Uint8Array {
 }
 
 /** Names in dpkg's form: from "./", folders with a slash at the end. */
-function nameOf({ kind, path }: TarEntry): string {
+function nameOf({ kind, path }: DebianTarEntry): string {
   if (path === '') return './';
   return `./${path}${kind === 'folder' ? '/' : ''}`;
 }

@@ -11,11 +11,11 @@ import type { DemoOptions } from './options.ts';
 import { makeFolder, removeStaleFolders } from './site/folder.ts';
 import { Site } from './site/site.ts';
 import { parseGuide } from './story/guide.ts';
-import { type Command, parseScript, runScript } from './story/script.ts';
+import { parseScript, runScript, type ScriptCommand } from './story/script.ts';
 import { announce, type Stage, StoryFailure } from './story/stage.ts';
 import { tellStory } from './story/story.ts';
 import { seconds } from './view/paint.ts';
-import { Screen, type Terminal } from './view/screen.ts';
+import { DemoScreen, type Terminal } from './view/screen.ts';
 import { Watcher } from './view/watcher.ts';
 import { timed } from './view/wrap.ts';
 
@@ -24,7 +24,7 @@ const footerUp = 'Ctrl-C ends the demo and removes everything of it.';
 export class Demo {
   readonly #options: DemoOptions;
   readonly #terminal: Terminal;
-  readonly #screen: Screen;
+  readonly #screen: DemoScreen;
   readonly #startedAtMs: number;
   readonly #interrupted = Promise.withResolvers<void>();
   #site: Site | undefined;
@@ -33,7 +33,7 @@ export class Demo {
   constructor(options: DemoOptions, terminal: Terminal, startedAtMs: number) {
     this.#options = options;
     this.#terminal = terminal;
-    this.#screen = new Screen(terminal, options.verbose);
+    this.#screen = new DemoScreen(terminal, options.verbose);
     this.#startedAtMs = startedAtMs;
   }
 
@@ -101,7 +101,7 @@ export class Demo {
     };
   }
 
-  async #perform(stage: Stage, commands: readonly Command[] | undefined): Promise<void> {
+  async #perform(stage: Stage, commands: readonly ScriptCommand[] | undefined): Promise<void> {
     if (commands === undefined) await tellStory(stage);
     else await runScript(stage, commands);
   }
@@ -150,7 +150,7 @@ export class Demo {
 const guidesFolder = join(import.meta.dirname, '../../../controlplane/guides');
 
 /** A script, a guide, or the name of a guide that stands among the guides. */
-function readScript(named: string): Command[] {
+function readScript(named: string): ScriptCommand[] {
   const path = /^[a-z-]+$/.test(named) ? join(guidesFolder, `${named}.md`) : named;
   try {
     const text = readFileSync(path, 'utf8');

@@ -2,7 +2,7 @@
 import type { RedfishFault } from '@rackwright/sim/redfish';
 
 /** A fault of the BMC, of the password that the control plane was given, of a disk, of the boot. */
-export type Fault =
+export type DemoFault =
   | { readonly kind: 'bmc'; readonly bmc: RedfishFault }
   | { readonly kind: 'credential' }
   | { readonly kind: 'disk'; readonly disk: object }
@@ -27,7 +27,7 @@ export type FaultName = (typeof faultNames)[number];
 const slowAnswerMs = 300;
 const lockOutMs = 60_000;
 
-export const faults: Readonly<Record<FaultName, Fault>> = {
+export const faults: Readonly<Record<FaultName, DemoFault>> = {
   'wrong-password': { kind: 'credential' },
   silent: { kind: 'bmc', bmc: { kind: 'silent', how: 'hang' } },
   rubbish: { kind: 'bmc', bmc: { kind: 'rubbish' } },

@@ -7,7 +7,7 @@ import {
   type ProxySettings,
   readBootRequest,
 } from './answer.ts';
-import type { BootPermission } from './boot-parts.ts';
+import type { DhcpBootPermission } from './boot-parts.ts';
 import { dhcpOption, readOption, writeOption } from './options.ts';
 import { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
 import { captures } from './test-captures.ts';
@@ -30,7 +30,7 @@ const leased = { address: '10.78.0.135', port: 4011 };
 
 function answer(
   packet: DhcpPacket,
-  permission: BootPermission = 'runner',
+  permission: DhcpBootPermission = 'runner',
   service: ProxyService = 'dhcp',
   from = nobody,
 ): ProxyAnswer {

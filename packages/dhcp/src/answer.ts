@@ -15,9 +15,9 @@ import { DecodeError } from '@rackwright/bytes';
 import {
   type BootAsker,
   type BootParts,
-  type BootPermission,
   type BootSettings,
   bootParts,
+  type DhcpBootPermission,
   readPxe,
 } from './boot-parts.ts';
 import { bootClient } from './client.ts';
@@ -95,7 +95,7 @@ export function readBootRequest(
 /** The answer to a boot request. */
 export function answerBootRequest(
   request: BootRequest,
-  permission: BootPermission,
+  permission: DhcpBootPermission,
   settings: ProxySettings,
 ): ProxyAnswer {
   if (request.client.kind === 'uBoot' && permission === 'runner') return silence(hearsNoProxy);

@@ -18,7 +18,7 @@ import { dhcpOption, writeOption } from './options.ts';
 import { raspberryPiOptions } from './raspberry-pi.ts';
 import type { SideOptions } from './side-options.ts';
 
-export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
+export type DhcpBootPermission = 'runner' | 'localBoot' | 'unknownHost';
 
 export interface BootSettings {
   /** Our IPv4 address on the hosts' network. */
@@ -70,7 +70,7 @@ export function readPxe(side: SideOptions, client: BootClient): PxeOptions | und
 /** The boot parts for the client, or why it gets none. */
 export function bootParts(
   { client, mac, pxe }: BootAsker,
-  permission: BootPermission,
+  permission: DhcpBootPermission,
   settings: BootSettings,
 ):
   | { readonly kind: 'boot'; readonly parts: BootParts }

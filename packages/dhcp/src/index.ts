@@ -13,8 +13,8 @@ export {
 } from './answer.ts';
 export {
   type BootAsker,
-  type BootPermission,
   type BootSettings,
+  type DhcpBootPermission,
   uBootScriptName,
 } from './boot-parts.ts';
 export { type BootClient, type BootClientKind, type BootPlatform } from './client.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { answerBootRequest, readBootRequest } from './answer.ts';
-import type { BootPermission } from './boot-parts.ts';
+import type { DhcpBootPermission } from './boot-parts.ts';
 import { type BootClient, bootClient } from './client.ts';
 import { macOf } from './identifiers.ts';
 import { asMac } from './mac.ts';
@@ -71,7 +71,7 @@ const noAddressPlan = settingsOf(planOf(usualPlan));
 
 function byProxy(
   packet: DhcpPacket,
-  permission: BootPermission = 'runner',
+  permission: DhcpBootPermission = 'runner',
   settings = noAddressPlan,
 ) {
   const asked = readBootRequest(packet, 'dhcp', { address: '0.0.0.0', port: 68 });

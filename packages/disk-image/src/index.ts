@@ -38,8 +38,8 @@ export {
   readFrom,
   SourceBroken,
 } from './source.ts';
-export { checkBootable, efiSystemPartition, type Firmware } from './table/bootable.ts';
-export { type Fitted, type FittedPartition, fitTable } from './table/fit.ts';
+export { type BootableFirmware, checkBootable, efiSystemPartition } from './table/bootable.ts';
+export { type FittedPartition, type FittedTable, fitTable } from './table/fit.ts';
 export {
   chooseTarget,
   isKeptDisk,
@@ -48,4 +48,4 @@ export {
   type TargetCandidate,
   type TargetChoice,
 } from './target.ts';
-export { type Filter, unpack } from './unpack.ts';
+export { type ByteFilter, unpack } from './unpack.ts';

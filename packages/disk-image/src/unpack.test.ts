@@ -1,9 +1,9 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { type Filter, unpack } from './unpack.ts';
+import { type ByteFilter, unpack } from './unpack.ts';
 
 const mebibyte = 1024 * 1024;
-const noXz: Filter = () => {
+const noXz: ByteFilter = () => {
   throw new Error('no xz here');
 };
 /** Content of which no two mebibytes are the same. */

@@ -14,7 +14,7 @@ import { ImageError } from './failure.ts';
 import type { Compression } from './format.ts';
 
 /** A function that transforms bytes. Throws `ImageError`. */
-export type Filter = (
+export type ByteFilter = (
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ) => AsyncIterable<Uint8Array>;
@@ -37,7 +37,7 @@ const zstdWindowLogMax = 27;
 export function unpack(
   compression: Compression,
   chunks: AsyncIterable<Uint8Array>,
-  unxz: Filter,
+  unxz: ByteFilter,
   signal: AbortSignal,
 ): AsyncIterable<Uint8Array> {
   switch (compression) {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import {
+  type ByteSpan,
   blockBytes,
   type ChallengePlan,
   challengeContent,
@@ -9,13 +10,12 @@ import {
   planChallenge,
   planMarks,
   regionSeed,
-  type Span,
 } from './challenge.ts';
 import { metadataSpanBytes, metadataSpans } from './metadata.ts';
 
 const seed = regionSeed(new Uint8Array(32).fill(7), 'SERIAL', '0');
 
-function whole(sizeBytes: number): Span[] {
+function whole(sizeBytes: number): ByteSpan[] {
   return [{ offset: 0, length: sizeBytes }];
 }
 
@@ -47,7 +47,7 @@ test('the count of challenges equals the plan; where all blocks fit none is draw
   const anySpans = fc.array(fc.tuple(block, rest, gap), { minLength: 1, maxLength: 3 });
   fc.assert(
     fc.property(anySpans, fc.nat(255), (drawn, byte) => {
-      const spans: Span[] = [];
+      const spans: ByteSpan[] = [];
       let offset = 0;
       for (const [blocks, sectors, blocksApart] of drawn) {
         const length = (blocks + (spans.length === 0 ? 1 : 0)) * blockBytes + sectors * 512;

@@ -29,7 +29,7 @@ export const seedBytesMin = 16;
 export const seedBytesMax = 64;
 
 /** A range of bytes inside a region. */
-export interface Span {
+export interface ByteSpan {
   readonly offset: number;
   readonly length: number;
 }
@@ -43,7 +43,7 @@ export type Verification =
 /** The blocks that are read after the erasure. */
 export type ReadPlan =
   /** Every byte of these spans, once. */
-  | { readonly level: 'full'; readonly spans: readonly Span[] }
+  | { readonly level: 'full'; readonly spans: readonly ByteSpan[] }
   /** Blocks at these offsets, ascending; contains the challenges. */
   | { readonly level: 'sampled'; readonly offsets: readonly number[] };
 
@@ -91,7 +91,7 @@ export function regionLabel(device: DeviceFacts, regionName: string): string {
  */
 export function planChallenge(
   seed: Uint8Array,
-  spans: readonly Span[],
+  spans: readonly ByteSpan[],
   verification: Verification,
 ): ChallengePlan {
   const head = spans[0];
@@ -115,7 +115,7 @@ export function planChallenge(
  * The number of challenges of a plan. Any seed gives as many, so where there is room for all of
  * them nothing is drawn.
  */
-export function challengeCount(seed: Uint8Array, spans: readonly Span[]): number {
+export function challengeCount(seed: Uint8Array, spans: readonly ByteSpan[]): number {
   const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
   if (total >= candidatesMax) return endBlocks + challengeSeededBlocks;
   return planChallenge(seed, spans, { level: 'full' }).challenges.length;
@@ -138,7 +138,7 @@ export function challengeContent(seed: Uint8Array, offset: number): Uint8Array {
  */
 export function planMarks(
   seed: Uint8Array,
-  spans: readonly Span[],
+  spans: readonly ByteSpan[],
   { challenges }: Pick<ChallengePlan, 'challenges'>,
 ): number[] {
   const candidates = pickBlocks(seed, 'mark', spans, markBlocks + 3 * challenges.length);
@@ -152,7 +152,7 @@ export function markContent(seed: Uint8Array, offset: number): Uint8Array {
 }
 
 /** Offset of the last block of a span: it ends where the span ends. */
-function lastBlockOf(span: Span): number {
+function lastBlockOf(span: ByteSpan): number {
   return span.offset + span.length - blockBytes;
 }
 
@@ -171,7 +171,7 @@ function ascending(offsets: readonly number[]): number[] {
 function pickBlocks(
   seed: Uint8Array,
   purpose: string,
-  spans: readonly Span[],
+  spans: readonly ByteSpan[],
   count: number,
 ): number[] {
   const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
@@ -202,7 +202,7 @@ function wordBelow(hash: Uint8Array, index: number, limit: number): number {
  * block's n-th part long, so it needs no rounding; the unit is drawn, and its block is read. Two
  * neighbours may draw the block that both have a part of.
  */
-function drawStratified(seed: Uint8Array, spans: readonly Span[], blocks: number): number[] {
+function drawStratified(seed: Uint8Array, spans: readonly ByteSpan[], blocks: number): number[] {
   const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
   const strata = Math.min(blocks, total);
   const whole = Math.floor(total / strata);
@@ -222,7 +222,7 @@ function drawStratified(seed: Uint8Array, spans: readonly Span[], blocks: number
 }
 
 /** Turns ascending block numbers into offsets, walking the spans once. */
-function ascendingOffsets(spans: readonly Span[]): (block: number) => number {
+function ascendingOffsets(spans: readonly ByteSpan[]): (block: number) => number {
   let at = 0;
   let before = 0;
   return (block) => {
@@ -236,7 +236,7 @@ function ascendingOffsets(spans: readonly Span[]): (block: number) => number {
   };
 }
 
-function offsetOf(spans: readonly Span[], block: number): number {
+function offsetOf(spans: readonly ByteSpan[], block: number): number {
   let left = block;
   for (const span of spans) {
     const blocks = Math.floor(span.length / blockBytes);

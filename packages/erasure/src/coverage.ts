@@ -1,5 +1,5 @@
 /** Which bytes of some spans have been handed over, each exactly once. Pure. */
-import type { Span } from './challenge.ts';
+import type { ByteSpan } from './challenge.ts';
 
 /** Separate pieces at once: reads in flight return out of order, but not far. */
 export const gapsMax = 1024;
@@ -12,7 +12,7 @@ export interface Coverage {
 }
 
 /** Starts with nothing taken. Spans are ascending and do not overlap. */
-export function startCoverage(spans: readonly Span[]): Coverage {
+export function startCoverage(spans: readonly ByteSpan[]): Coverage {
   const total = spans.reduce((sum, span) => sum + span.length, 0);
   /** Taken ranges, ascending and apart. */
   const taken: { start: number; end: number }[] = [];

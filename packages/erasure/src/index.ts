@@ -36,6 +36,7 @@ export {
   type StatusQuestion,
 } from './certificate-status.ts';
 export {
+  type ByteSpan,
   blockBytes,
   type ChallengePlan,
   challengeContent,
@@ -45,7 +46,6 @@ export {
   type ReadPlan,
   regionLabel,
   regionSeed,
-  type Span,
   seedBytesMax,
   seedBytesMin,
   type Verification,

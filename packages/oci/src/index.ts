@@ -17,13 +17,13 @@ export { chooseEntry, type FoundImage, findHostImage, type ReadManifest } from '
 export {
   type DeclaredDisk,
   type DiskCompression,
-  type DiskFormat,
   declaredBy,
   diskArtifactType,
   diskCompressions,
   diskFormats,
   type LayerRole,
   mediaTypeOf,
+  type OciDiskFormat,
 } from './disk/media-type.ts';
 export {
   emptyConfig,
@@ -52,13 +52,13 @@ export {
   parseManifest,
 } from './manifest.ts';
 export {
+  type ImageReference,
   isRegistry,
   isRepository,
   parseReference,
-  type Reference,
   type ReferenceResult,
 } from './reference.ts';
-export { type Pulling, RegistryClient, type Resolved } from './registry/client.ts';
+export { type Pulling, RegistryClient, type ResolvedTag } from './registry/client.ts';
 export { defaultWebLimits, type RegistryAccess } from './registry/exchange.ts';
 export { type Mirror, MirroredRegistry, mirrorsMax } from './registry/mirrors.ts';
 export { defaultPushLimits, type PushedBlob, RegistryPublisher } from './registry/publisher.ts';

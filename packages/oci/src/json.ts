@@ -1,10 +1,10 @@
 /** Reads JSON of an untrusted author: a field that is missing or of another type is `malformed`. */
 import { OciError } from './failure.ts';
 
-export type JsonObject = Readonly<Record<string, unknown>>;
+export type OciJsonObject = Readonly<Record<string, unknown>>;
 
 /** The object in `bytes`; `name` names it in errors. */
-export function parseJson(bytes: Uint8Array, name: string): JsonObject {
+export function parseJson(bytes: Uint8Array, name: string): OciJsonObject {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -15,15 +15,15 @@ export function parseJson(bytes: Uint8Array, name: string): JsonObject {
   return asObject(value, `the ${name}`);
 }
 
-export function asObject(value: unknown, name: string): JsonObject {
+export function asObject(value: unknown, name: string): OciJsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as JsonObject;
+    return value as OciJsonObject;
   }
   throw new OciError('malformed', `${name} is no object`);
 }
 
 /** The list at `key`; absent and null are empty. */
-export function listAt(object: JsonObject, key: string, itemsMax: number): readonly unknown[] {
+export function listAt(object: OciJsonObject, key: string, itemsMax: number): readonly unknown[] {
   const value = object[key] ?? [];
   if (!Array.isArray(value)) throw new OciError('malformed', `"${key}" is no list`);
   if (value.length > itemsMax) {
@@ -33,7 +33,7 @@ export function listAt(object: JsonObject, key: string, itemsMax: number): reado
 }
 
 /** The texts at `key`; absent and null are empty. */
-export function textsAt(object: JsonObject, key: string, itemsMax: number): readonly string[] {
+export function textsAt(object: OciJsonObject, key: string, itemsMax: number): readonly string[] {
   return listAt(object, key, itemsMax).map((item) => {
     if (typeof item === 'string') return item;
     throw new OciError('malformed', `"${key}" holds something that is no text`);
@@ -41,7 +41,7 @@ export function textsAt(object: JsonObject, key: string, itemsMax: number): read
 }
 
 /** The text at `key`; absent and null are empty. */
-export function textAt(object: JsonObject, key: string): string {
+export function textAt(object: OciJsonObject, key: string): string {
   const value = object[key] ?? '';
   if (typeof value === 'string') return value;
   throw new OciError('malformed', `"${key}" is no text`);

@@ -8,7 +8,7 @@
  */
 import { type Digest, parseDigest } from './digest.ts';
 import { OciError } from './failure.ts';
-import { asObject, type JsonObject, listAt, parseJson, textAt, textsAt } from './json.ts';
+import { asObject, listAt, type OciJsonObject, parseJson, textAt, textsAt } from './json.ts';
 
 /** The names of image-spec and Go. */
 export type Architecture = 'amd64' | 'arm64';
@@ -90,7 +90,7 @@ export function parseManifest(bytes: Uint8Array): Manifest | ImageIndex {
   return isIndex ? readIndex(object) : readManifest(object);
 }
 
-function readManifest(object: JsonObject): Manifest {
+function readManifest(object: OciJsonObject): Manifest {
   const config = readDescriptor(object['config'], '"config"');
   if (!configForm.test(config.mediaType)) {
     const type = JSON.stringify(config.mediaType.slice(0, 100));
@@ -110,7 +110,7 @@ function readManifest(object: JsonObject): Manifest {
 }
 
 /** The entries of an index. */
-export function readIndex(object: JsonObject): ImageIndex {
+export function readIndex(object: OciJsonObject): ImageIndex {
   const manifests = listAt(object, 'manifests', indexEntriesMax).map((item) => {
     const entry = asObject(item, 'a manifest of the index');
     const platform = entry['platform'] === undefined ? {} : asObject(entry['platform'], 'platform');
@@ -126,7 +126,7 @@ export function readIndex(object: JsonObject): ImageIndex {
 }
 
 /** The value of "annotations"; absent and null are none. */
-export function readAnnotations(object: JsonObject): Annotations {
+export function readAnnotations(object: OciJsonObject): Annotations {
   const found = asObject(object['annotations'] ?? {}, '"annotations"');
   const entries = Object.entries(found);
   if (entries.length > annotationsMax) {

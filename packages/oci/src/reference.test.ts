@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { digestOf } from './digest.ts';
-import { isRegistry, parseReference, type Reference } from './reference.ts';
+import { type ImageReference, isRegistry, parseReference } from './reference.ts';
 
 const digest = digestOf(new Uint8Array());
 
@@ -59,7 +59,7 @@ test.each([
 });
 
 /** The text that a reference was read from. */
-function formatReference({ registry, repository, tag, digest: named }: Reference): string {
+function formatReference({ registry, repository, tag, digest: named }: ImageReference): string {
   const tagPart = tag === undefined ? '' : `:${tag}`;
   return `${registry}/${repository}${tagPart}${named === undefined ? '' : `@${named}`}`;
 }

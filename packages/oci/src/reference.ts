@@ -7,7 +7,7 @@
  */
 import { type Digest, parseDigest } from './digest.ts';
 
-export interface Reference {
+export interface ImageReference {
   /** "host" or "host:port", lower-case. */
   readonly registry: string;
   /** "tools/check" */
@@ -17,7 +17,7 @@ export interface Reference {
 }
 
 export type ReferenceResult =
-  | { readonly kind: 'ok'; readonly reference: Reference }
+  | { readonly kind: 'ok'; readonly reference: ImageReference }
   | { readonly kind: 'bad'; readonly problem: string };
 
 const referenceCharactersMax = 512;

@@ -3,7 +3,7 @@ import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { boundResult, boundText } from './bounds.ts';
-import type { Failed, Result } from './result.ts';
+import type { FailedAttempt, Result } from './result.ts';
 import { resultToWire } from './wire.ts';
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
@@ -28,11 +28,11 @@ test('a text is cut by bytes and never inside a character', () => {
 
 test('the whole of a cut message is kept in the detail, unless there is a detail', () => {
   const message = `names: ${'disk '.repeat(1000)}`;
-  const long: Failed = { kind: 'failed', type: 'notErased', message };
+  const long: FailedAttempt = { kind: 'failed', type: 'notErased', message };
   const bounded = boundResult(long);
   expect(bytesOf(bounded.message)).toBeLessThanOrEqual(1024);
   expect(bytesOf(bounded.detail ?? '')).toBeGreaterThan(4000);
-  const own: Failed = { kind: 'failed', type: 'ioError', message, detail: 'the words' };
+  const own: FailedAttempt = { kind: 'failed', type: 'ioError', message, detail: 'the words' };
   expect(boundResult(own).detail).toBe('the words');
 });
 

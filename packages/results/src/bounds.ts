@@ -6,7 +6,7 @@
 import { create } from '@bufbuild/protobuf';
 import { StepExitSchema } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import type { Failed, Result } from './result.ts';
+import type { FailedAttempt, Result } from './result.ts';
 
 /** UTF-8 bytes. */
 export const messageBytesMax = 1024;
@@ -56,7 +56,7 @@ export function boundResult(result: Result): Result {
   }
 }
 
-function boundFailed({ message, detail, lastProgress, ...rest }: Failed): Failed {
+function boundFailed({ message, detail, lastProgress, ...rest }: FailedAttempt): FailedAttempt {
   const cut = boundText(message, messageBytesMax);
   const words = detail ?? (cut === message.toWellFormed() ? undefined : message);
   const progressBytes = new TextEncoder().encode(lastProgress ?? '').length;

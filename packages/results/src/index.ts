@@ -5,7 +5,7 @@ export {
   type Complete,
   type ConflictReason,
   type Continuing,
-  type Failed,
+  type FailedAttempt,
   type FinalResult,
   type Result,
   type RetryAfter,

@@ -52,7 +52,7 @@ export interface HostUpdated {
 }
 
 /** This attempt failed. */
-export interface Failed {
+export interface FailedAttempt {
   readonly kind: 'failed';
   readonly type: FailureName;
   /** What is wrong and what would be right, for a person. */
@@ -83,6 +83,6 @@ export interface TransientError {
 }
 
 /** A result that ends its attempt: journalled, acknowledged, redelivered. */
-export type FinalResult = Complete | RetryAfter | Failed | TransientError;
+export type FinalResult = Complete | RetryAfter | FailedAttempt | TransientError;
 
 export type Result = FinalResult | Continuing | HostUpdated;

@@ -15,7 +15,7 @@ import {
   transientNameOf,
 } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import type { Complete, ConflictReason, Failed, Result } from './result.ts';
+import type { Complete, ConflictReason, FailedAttempt, Result } from './result.ts';
 
 /** A report that must not be acted on (R8); `problem` names the field and what it lacks. */
 export interface Unsupported {
@@ -169,7 +169,7 @@ function decodeFailed(wire: agent.Failed): Result | Unsupported {
 }
 
 /** Adds observations and evidence; evidence without one of its parts proves nothing. */
-function decodeOutcome<R extends Complete | Failed>(
+function decodeOutcome<R extends Complete | FailedAttempt>(
   name: string,
   wire: Pick<agent.Complete, 'observations' | 'evidence' | 'output'>,
   result: R,

@@ -1,7 +1,7 @@
 /** The processors that a ramdisk can be built for, and their names at Debian and npm. */
 
 /** Debian's name of a processor. */
-export type Architecture = 'amd64' | 'arm64';
+export type RamdiskArchitecture = 'amd64' | 'arm64';
 
 /** The names of an architecture's files. */
 export interface ArchitectureNames {
@@ -19,7 +19,7 @@ export interface ArchitectureNames {
   readonly binutilsPackage: string;
 }
 
-export const namesOf: Readonly<Record<Architecture, ArchitectureNames>> = {
+export const namesOf: Readonly<Record<RamdiskArchitecture, ArchitectureNames>> = {
   amd64: {
     kernelPackage: 'linux-image-amd64',
     triplet: 'x86_64-linux-gnu',

@@ -10,7 +10,7 @@ import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { type CpioEntry, cpioArchive, foldersAbove } from '@rackwright/disk-image';
-import { type Architecture, type ArchitectureNames, namesOf } from './architecture.ts';
+import { type ArchitectureNames, namesOf, type RamdiskArchitecture } from './architecture.ts';
 import { KERNEL_MODULES, PROGRAMS } from './contents.ts';
 import type { DebianArchive, DebianPackage } from './debian.ts';
 import { busyboxApplets, neededLibraries } from './elf.ts';
@@ -58,7 +58,7 @@ interface Workshop {
 export async function makeBase(options: {
   readonly archive: DebianArchive;
   readonly packages: readonly DebianPackage[];
-  readonly architecture: Architecture;
+  readonly architecture: RamdiskArchitecture;
   readonly tools: Tools;
   readonly nodeBinary: string;
   readonly folder: string;

@@ -13,7 +13,7 @@ import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { type CpioEntry, cpioArchive, foldersAbove } from '@rackwright/disk-image';
 import { build as esbuild } from 'esbuild';
-import { type Architecture, namesOf } from './architecture.ts';
+import { namesOf, type RamdiskArchitecture } from './architecture.ts';
 import { type Base, makeBase, type Tools } from './base.ts';
 import { BUILD_PACKAGES, MODULES_AT_BOOT, POWER_COMMANDS, TOOL_PACKAGES } from './contents.ts';
 import { type DebianArchive, type DebianPackage, openArchive } from './debian.ts';
@@ -57,7 +57,7 @@ interface FileFacts {
  * and below `.cache` packages and the base between builds; `now` is in milliseconds since 1970.
  */
 export async function buildRamdisk(options: {
-  readonly architecture: Architecture;
+  readonly architecture: RamdiskArchitecture;
   readonly entry: string;
   readonly root: string;
   readonly outputFolder: string;
@@ -98,12 +98,12 @@ export async function buildRamdisk(options: {
 }
 
 /** The folder of an architecture's ramdisk in the repository. */
-export function ramdiskFolder(root: string, architecture: Architecture): string {
+export function ramdiskFolder(root: string, architecture: RamdiskArchitecture): string {
   return join(root, '.cache', architecture === 'amd64' ? 'ramdisk' : `ramdisk-${architecture}`);
 }
 
 /** The folder of an architecture's Debian packages. */
-export function archiveFolder(root: string, architecture: Architecture): string {
+export function archiveFolder(root: string, architecture: RamdiskArchitecture): string {
   return join(root, '.cache/apt', architecture === 'amd64' ? 'own' : architecture);
 }
 
@@ -111,7 +111,7 @@ export function archiveFolder(root: string, architecture: Architecture): string 
 async function nodeFor(
   root: string,
   cacheFolder: string,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
 ): Promise<{ readonly binary: string; readonly version: string }> {
   if (architecture === 'amd64') return { binary: process.execPath, version: process.version };
   const folder = join(cacheFolder, 'debian');
@@ -122,7 +122,7 @@ async function nodeFor(
 
 async function resolvePackages(
   archive: DebianArchive,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
 ): Promise<DebianPackage[]> {
   const { kernelPackage } = namesOf[architecture];
   const kernels = await archive.closure([kernelPackage], (name) => /^linux-image-\d/.test(name));
@@ -133,7 +133,7 @@ async function resolvePackages(
 
 async function toolPackages(
   own: DebianArchive,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
 ): Promise<Tools['packages']> {
   const wanted = [...BUILD_PACKAGES, namesOf[architecture].binutilsPackage];
   return await own.describe(await own.closure(wanted, (name) => /^(lib|zlib)/.test(name)));

@@ -16,7 +16,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from '
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorText } from '@rackwright/platform';
-import type { Architecture } from './architecture.ts';
+import type { RamdiskArchitecture } from './architecture.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -119,7 +119,7 @@ export async function machineSources(): Promise<DebianSource[]> {
 export async function openArchive(options: {
   readonly folder: string;
   readonly suite?: string;
-  readonly architecture?: Architecture;
+  readonly architecture?: RamdiskArchitecture;
   readonly now: number;
 }): Promise<DebianArchive> {
   const own = await machineSources();
@@ -137,7 +137,7 @@ export async function openArchive(options: {
   };
 }
 
-function aptOptions(folder: string, architecture: Architecture | undefined): string[] {
+function aptOptions(folder: string, architecture: RamdiskArchitecture | undefined): string[] {
   const settings = {
     // The list as well: without one apt asks dpkg, which knows this machine's.
     ...(architecture === undefined

@@ -1,5 +1,5 @@
 /** The build of the ramdisk, and the fetching of Debian packages that it and the tests share. */
-export type { Architecture } from './architecture.ts';
+export type { RamdiskArchitecture } from './architecture.ts';
 export {
   archiveFolder,
   buildRamdisk,

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Architecture, namesOf } from './architecture.ts';
+import { namesOf, type RamdiskArchitecture } from './architecture.ts';
 
 const run = promisify(execFile);
 const programTimeoutMs = 300_000;
@@ -24,7 +24,7 @@ export interface PinnedNode {
 export async function pinnedNode(
   root: string,
   cacheFolder: string,
-  architecture: Architecture,
+  architecture: RamdiskArchitecture,
 ): Promise<PinnedNode> {
   const name = namesOf[architecture].nodePackage;
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {

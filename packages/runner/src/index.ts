@@ -4,7 +4,7 @@
  * their own parts.
  */
 
-export { type Filter, unpack } from '@rackwright/disk-image';
+export { type ByteFilter, unpack } from '@rackwright/disk-image';
 export { type ConfigResult, type RunnerConfig, readConfig } from './config.ts';
 export { erasuresAtOnceMax } from './erase/on-devices.ts';
 export { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
@@ -52,7 +52,7 @@ export {
 export type { ImageDisk } from './provision/disk-writer.ts';
 export type { ImageFile } from './provision/prepared-image.ts';
 export {
-  type Installed,
+  type InstalledDisk,
   type ProvisionEnd,
   type ProvisionParts,
   type ProvisionPlan,

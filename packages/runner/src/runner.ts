@@ -22,13 +22,13 @@ import {
   type Random,
   whenSettled,
 } from '@rackwright/platform';
-import { type Failed, fullJitterDelayMs } from '@rackwright/results';
+import { type FailedAttempt, fullJitterDelayMs } from '@rackwright/results';
 import type { BlockDevices } from './machine/block-devices.ts';
 import { InventoryTooLarge, takeInventory } from './machine/inventory.ts';
 import type { Machine } from './machine/machine.ts';
 import { LiveOutput } from './program/live-output.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
-import { type Exchanged, type ExchangeWanted, exchangeBytes } from './session/exchange.ts';
+import { type ExchangeOutcome, type ExchangeWanted, exchangeBytes } from './session/exchange.ts';
 import { loadRunnerKey, type RunnerKey } from './session/key.ts';
 import {
   inspected,
@@ -386,7 +386,7 @@ class RunnerLoop {
     operationId: OperationId,
     signal: AbortSignal,
     wanted: ExchangeWanted,
-  ): Promise<Exchanged> {
+  ): Promise<ExchangeOutcome> {
     const { clock, bootToken } = this.#parts;
     const open = this.#connection?.exchange;
     if (open === undefined || !this.#session.isAccepted) {
@@ -451,12 +451,12 @@ function permissionOf({ answer, grantedForMs }: runner.BeginAnswer): Permission 
   return { kind: 'wait', reason };
 }
 
-function cannotHandOff(step: string): Failed {
+function cannotHandOff(step: string): FailedAttempt {
   const message = `the step "${step}" cannot take the runner away: hand off with a script`;
   return { kind: 'failed', type: 'unsupported', message };
 }
 
-const notHandedOff: Failed = {
+const notHandedOff: FailedAttempt = {
   kind: 'failed',
   type: 'cancelled',
   message: 'It was cancelled before it could take the runner away.',

@@ -34,7 +34,7 @@ export function asWriteId(text: string): WriteId {
  * A write's condition on its key: `'absent'` no live value (never written, or deleted); a number
  * that the key's last write, put or delete, has exactly this revision.
  */
-export type Expected = StoreRevision | 'absent';
+export type ExpectedRevision = StoreRevision | 'absent';
 
 /** A live value. `value` must not be changed by its receiver. */
 export interface Entry {
@@ -152,7 +152,12 @@ export interface StateStore {
    * if others followed. Throws `invalidKey`, `valueTooLarge`, `invalidWriteId`, `invalidRevision`,
    * `closed`, `incarnationChanged`; an undecidable outcome is `unknown`, never thrown.
    */
-  put(key: string, value: Uint8Array, expected: Expected, writeId?: WriteId): Promise<WriteResult>;
+  put(
+    key: string,
+    value: Uint8Array,
+    expected: ExpectedRevision,
+    writeId?: WriteId,
+  ): Promise<WriteResult>;
 
   /**
    * Deletes the key if its last write has revision `expected`. The answer's revision is that of
@@ -198,14 +203,14 @@ export interface StateStore {
    * A message whose id was published within the last two minutes is there once. Missing where the
    * store is no message broker. Throws `unavailable`, `closed`, `incarnationChanged`.
    */
-  readonly publish?: (message: Published) => Promise<void>;
+  readonly publish?: (message: PublishedMessage) => Promise<void>;
 
   /** Finishes accepted calls and releases everything. Later calls throw `closed`. */
   close(): Promise<void>;
 }
 
 /** A message beside the keys. */
-export interface Published {
+export interface PublishedMessage {
   /**
    * The words of its subject, from the general to the special, each in the alphabet of segments.
    */

@@ -2,7 +2,14 @@
  * The decisions that all drivers share: whether a write may happen, and what a store keeps of it.
  * Pure.
  */
-import type { Change, Expected, GetResult, Past, StoreRevision, WriteId } from './contract.ts';
+import type {
+  Change,
+  ExpectedRevision,
+  GetResult,
+  Past,
+  StoreRevision,
+  WriteId,
+} from './contract.ts';
 
 /** A change as drivers keep it: with the revision of the same key's change before it, or 0. */
 export type StoredChange = Change & { readonly previous: StoreRevision };
@@ -21,7 +28,7 @@ export type WriteDecision =
  */
 export function decideWrite(
   last: Change | undefined,
-  expected: Expected,
+  expected: ExpectedRevision,
   writeId: WriteId,
 ): WriteDecision {
   if (last === undefined) {

@@ -1,6 +1,6 @@
 /** The rest of a condition when its step is next. */
 import { StepState } from '@rackwright/messages';
-import { evaluate, type Known } from './expression/evaluate.ts';
+import { evaluate, type KnownValue } from './expression/evaluate.ts';
 import { parseExpression } from './expression/parse.ts';
 import type { stepStates } from './expression/references.ts';
 import { expressionDepthMax, renderedBytesMax } from './limits.ts';
@@ -35,7 +35,7 @@ export function conditionHolds(
   return 'value' in result && result.value === true;
 }
 
-function fieldOf(outcome: StepOutcome | undefined, field: string | number | undefined): Known {
+function fieldOf(outcome: StepOutcome | undefined, field: string | number | undefined): KnownValue {
   switch (field) {
     case 'state':
       return { value: states[outcome?.state ?? StepState.PENDING] };

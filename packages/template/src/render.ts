@@ -8,13 +8,13 @@
  */
 
 import { secondsOf } from './duration.ts';
-import { type Evaluated, evaluate, type Lookup } from './expression/evaluate.ts';
+import { type EvaluatedExpression, evaluate, type Lookup } from './expression/evaluate.ts';
 import { printed } from './expression/print.ts';
 import type { Value } from './expression/values.ts';
 import { renderedBytesMax } from './limits.ts';
 import { Problems } from './problems.ts';
 import { millisecondsOf } from './steps.ts';
-import { type Rendering, renderText, roomForAll, tooMuch } from './text.ts';
+import { type RenderingParameters, renderText, roomForAll, tooMuch } from './text.ts';
 import type {
   ParsedArgument,
   ParsedStep,
@@ -69,7 +69,7 @@ function fieldOf(value: Value, part: string | number): Value {
   return (value as Readonly<Record<string | number, Value>>)[part];
 }
 
-function renderStep(step: ParsedStep, rendering: Rendering): RenderedStep {
+function renderStep(step: ParsedStep, rendering: RenderingParameters): RenderedStep {
   const { name: title, action, condition, retries, onFailure, onTimeout } = step;
   const { handOff, destructive, rerunClass, handler } = step;
   const evaluated = condition && evaluate(condition.expression, rendering.lookup);
@@ -89,13 +89,16 @@ function renderStep(step: ParsedStep, rendering: Rendering): RenderedStep {
 }
 
 /** The rest of a condition. */
-function residual(evaluated: Evaluated | undefined): string {
+function residual(evaluated: EvaluatedExpression | undefined): string {
   if (evaluated === undefined) return '';
   if ('open' in evaluated) return printed(evaluated.open);
   return evaluated.value === true ? '' : 'false';
 }
 
-function argumentsOf(step: ParsedStep, rendering: Rendering): Readonly<Record<string, string>> {
+function argumentsOf(
+  step: ParsedStep,
+  rendering: RenderingParameters,
+): Readonly<Record<string, string>> {
   const rendered = step.arguments.map((argument) => {
     const text = argumentText(argument, rendering);
     const seconds = step.action === 'wait' ? String(secondsOf(text) ?? 0) : text;
@@ -104,7 +107,7 @@ function argumentsOf(step: ParsedStep, rendering: Rendering): Readonly<Record<st
   return Object.fromEntries(rendered);
 }
 
-function argumentText(argument: ParsedArgument, rendering: Rendering): string {
+function argumentText(argument: ParsedArgument, rendering: RenderingParameters): string {
   switch (argument.kind) {
     case 'text':
       return renderText(argument.text, rendering) ?? '';

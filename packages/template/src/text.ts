@@ -109,7 +109,7 @@ function expressionPiece(textSource: TextSource, from: number, to: number): Piec
 }
 
 /** The parameters of a rendering. */
-export interface Rendering {
+export interface RenderingParameters {
   readonly lookup: Lookup;
   readonly problems: Problems;
   /** Characters that may still be filled in, over all texts. */
@@ -117,14 +117,14 @@ export interface Rendering {
 }
 
 /** The same for one rendering as a whole. */
-export function roomForAll(): Rendering['room'] {
+export function roomForAll(): RenderingParameters['room'] {
   return { chars: renderedBytesMax };
 }
 
 /** The text with everything filled in; undefined when something was missing or is wrong. */
 export function renderText(
   { pieces, check, path, at }: TextTemplate,
-  { lookup, problems, room }: Rendering,
+  { lookup, problems, room }: RenderingParameters,
 ): string | undefined {
   // The excess has been reported at its place.
   if (problems.isFull || room.chars < 0) return undefined;

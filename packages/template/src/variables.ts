@@ -1,7 +1,7 @@
 /** Variables: their declaration, and their values when a template is rendered. */
 import { ArgumentType } from '@rackwright/messages';
 import { secondsOf } from './duration.ts';
-import type { Known, Lookup } from './expression/evaluate.ts';
+import type { KnownValue, Lookup } from './expression/evaluate.ts';
 import type { Surroundings } from './expression/references.ts';
 import type { Value, ValueType } from './expression/values.ts';
 import {
@@ -195,16 +195,16 @@ export function variableValues(
   given: Readonly<Record<string, string>>,
   around: Lookup,
   problems: Problems,
-): (name: string) => Known {
+): (name: string) => KnownValue {
   const names = variables.map(({ name }) => name);
   for (const name of Object.keys(given)) {
     if (names.includes(name)) continue;
     const message = `the template has no variable ${quoted(name)}${meant(name, names)}`;
     problems.add(0, `variables.${name}`, message);
   }
-  const values = new Map<string, Known>();
+  const values = new Map<string, KnownValue>();
   const failed = new Set<string>();
-  const valueOf = (name: string): Known => {
+  const valueOf = (name: string): KnownValue => {
     const made = values.get(name);
     if (made !== undefined) return made;
     const variable = variables.find((each) => each.name === name);

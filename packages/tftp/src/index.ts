@@ -1,5 +1,5 @@
 /** TFTP as a server of read requests: packets, options and transfers, without sockets. */
-export { type Negotiated, type OptionLimits } from './options.ts';
+export { type NegotiatedOptions, type OptionLimits } from './options.ts';
 export {
   type DatagramParts,
   decodePacket,
@@ -13,7 +13,7 @@ export {
 } from './packet.ts';
 export {
   decideRequest,
-  type Lookup,
+  type FileLookup,
   type RequestDecision,
   type TftpLimits,
   type TransferLoad,

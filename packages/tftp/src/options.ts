@@ -29,7 +29,7 @@ export interface OptionLimits {
   readonly timeoutSecondsMax: number;
 }
 
-export interface Negotiated {
+export interface NegotiatedOptions {
   readonly blockBytes: number;
   readonly windowBlocks: number;
   /** Seconds between retransmissions, when the client chose them. */
@@ -43,7 +43,7 @@ export function negotiate(
   asked: readonly TftpOption[],
   fileBytes: number,
   limits: OptionLimits,
-): Negotiated {
+): NegotiatedOptions {
   const answer: TftpOption[] = [];
   const seen = new Set<string>();
   let blockBytes: number = blockBytesDefault;

@@ -46,7 +46,7 @@ export interface TransferLoad {
  * The result of a look-up of a name. `refused` carries a {@link tftpError} code; `later`: no answer
  * is sent, and the client asks again.
  */
-export type Lookup =
+export type FileLookup =
   | { readonly kind: 'later' }
   | { readonly kind: 'file'; readonly bytes: Uint8Array }
   | { readonly kind: 'refused'; readonly code: number; readonly message: string };
@@ -60,7 +60,7 @@ export function decideRequest(
   datagram: Uint8Array,
   load: TransferLoad,
   limits: TftpLimits,
-  resolve: (fileName: string) => Lookup,
+  resolve: (fileName: string) => FileLookup,
 ): RequestDecision {
   const request = readRequest(datagram);
   if (request.kind === 'ignore' || request.kind === 'refuse') return request;

@@ -21,7 +21,7 @@
  *    one window.
  * T7 Each transfer ends exactly once. After its end every event is answered with nothing.
  */
-import type { Negotiated } from './options.ts';
+import type { NegotiatedOptions } from './options.ts';
 import {
   type DatagramParts,
   dataHeader,
@@ -69,7 +69,7 @@ const nothing: TransferStep = { sends: [] };
 
 export class Transfer {
   readonly #file: Uint8Array;
-  readonly #negotiated: Negotiated;
+  readonly #negotiated: NegotiatedOptions;
   readonly #retry: RetryLimits;
   readonly #blocks: number;
   /** Block numbers up to which all was acknowledged, sent, sent twice; they do not roll over. */
@@ -87,7 +87,7 @@ export class Transfer {
   #answered = false;
   #ended = false;
 
-  constructor(file: Uint8Array, negotiated: Negotiated, retry: RetryLimits) {
+  constructor(file: Uint8Array, negotiated: NegotiatedOptions, retry: RetryLimits) {
     this.#file = file;
     this.#negotiated = negotiated;
     this.#retry = retry;

@@ -1,6 +1,6 @@
 /** A simulated Redfish BMC for clients that others wrote, and what it was asked. */
 import {
-  type BootChoice,
+  type PowerOnBoot,
   type RedfishBmc,
   type RedfishHabits,
   startRedfishBmc,
@@ -31,7 +31,7 @@ export async function startSimulatedHost(
       chassisSerial: 'CHS-0001',
     },
     machine: {
-      powerOn: ({ device, mode }: BootChoice) => {
+      powerOn: ({ device, mode }: PowerOnBoot) => {
         isOn = true;
         events.push(`on, booting ${device} (${mode})`);
       },

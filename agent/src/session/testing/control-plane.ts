@@ -12,7 +12,7 @@ import {
   type OperationId,
 } from '@rackwright/messages';
 import { type Result, resultFromWire, type Unsupported } from '@rackwright/results';
-import type { Connection, Transport, TransportHandlers } from '../transport.ts';
+import type { SessionTransport, StreamConnection, TransportHandlers } from '../transport.ts';
 import type { TestClock } from './clock.ts';
 
 export interface Issued {
@@ -75,9 +75,9 @@ export class ControlPlane {
   }
 
   /** The transport of one life of an agent. */
-  open(): { readonly transport: Transport; kill(): void } {
+  open(): { readonly transport: SessionTransport; kill(): void } {
     let alive = true;
-    const connect = (handlers: TransportHandlers): Connection => {
+    const connect = (handlers: TransportHandlers): StreamConnection => {
       const guarded: TransportHandlers = {
         onMessage: (message) => alive && handlers.onMessage(message),
         onClosed: (reason) => alive && handlers.onClosed(reason),
@@ -114,7 +114,7 @@ export class ControlPlane {
     return this.issued.get(operationId)?.outcome;
   }
 
-  #connect(handlers: TransportHandlers, alive: () => boolean): Connection {
+  #connect(handlers: TransportHandlers, alive: () => boolean): StreamConnection {
     this.#streams += 1;
     const stream: Stream = { number: this.#streams, handlers, open: true };
     if (!this.reachable) {

@@ -13,7 +13,7 @@ export interface BmcSecretDependencies extends Vault {
   readonly audit: AuditSink;
 }
 
-export type Given =
+export type GivenSecret =
   | { readonly kind: 'given'; readonly version: bigint }
   /** The secret may not be sent there, or does not open; for people. */
   | { readonly kind: 'noSecret'; readonly message: string }
@@ -25,7 +25,7 @@ export async function giveBmcSecret(
   deps: BmcSecretDependencies,
   session: LiveSession,
   { credential, address }: agent.BmcAccess,
-): Promise<Given> {
+): Promise<GivenSecret> {
   const { rackId } = session;
   let secret: agent.CredentialValue;
   try {

@@ -46,7 +46,7 @@ export type ConsoleViewResult =
   | { readonly kind: 'tooMany'; readonly waiting: number };
 
 /** What a viewer gets next. */
-export type Shown =
+export type ViewerOutput =
   | {
       readonly kind: 'output';
       readonly content: Uint8Array;
@@ -61,7 +61,7 @@ export type Shown =
 
 export interface ConsoleView {
   /** Undefined: the call was cancelled. One call at a time. */
-  next(signal: AbortSignal): Promise<Shown | undefined>;
+  next(signal: AbortSignal): Promise<ViewerOutput | undefined>;
   /** The viewer has gone. */
   close(): void;
 }
@@ -72,7 +72,7 @@ export interface ConsoleViewsDependencies extends Vault {
 }
 
 /** Output of an `agent.ConsoleOutput` that waits. */
-type Piece = Extract<Shown, { readonly kind: 'output' }>;
+type Piece = Extract<ViewerOutput, { readonly kind: 'output' }>;
 
 interface Viewer {
   readonly session: LiveSession;
@@ -178,7 +178,7 @@ class Waiting {
   #droppedBytes = 0n;
   /** The last state and message among the dropped pieces. */
   #word: Pick<Piece, 'state' | 'message'> | undefined;
-  #end: Shown | undefined;
+  #end: ViewerOutput | undefined;
   #wake: () => void = () => undefined;
 
   push(piece: Piece): void {
@@ -189,12 +189,12 @@ class Waiting {
   }
 
   /** Delivered after the waiting output. */
-  end(shown: Shown): void {
+  end(shown: ViewerOutput): void {
     this.#end ??= shown;
     this.#wake();
   }
 
-  async next(signal: AbortSignal): Promise<Shown | undefined> {
+  async next(signal: AbortSignal): Promise<ViewerOutput | undefined> {
     while (!signal.aborted) {
       const piece = this.#pieces.shift();
       if (piece !== undefined) return this.#shown(piece);

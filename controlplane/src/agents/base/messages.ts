@@ -5,7 +5,7 @@ import { bootProfileOf, netbootOf } from '../../host/index.ts';
 import type { ImageSources } from '../../images/index.ts';
 
 /** How images of hosts are requested, by the fleet's record. */
-export interface RegistryAccess {
+export interface FleetRegistryAccess {
   readonly sources: ImageSources;
   /** The versions of the existing credentials. */
   readonly versions: ReadonlyMap<string, bigint>;
@@ -13,14 +13,14 @@ export interface RegistryAccess {
   readonly fleetRevision: number;
 }
 
-export const noAccess: RegistryAccess = Object.freeze({
+export const noAccess: FleetRegistryAccess = Object.freeze({
   sources: undefined,
   versions: new Map<string, bigint>(),
   fleetRevision: 0,
 });
 
 /** What the boot path knows of a host. */
-export function bootHost(record: wire.HostRecord, access: RegistryAccess): agent.BootHost {
+export function bootHost(record: wire.HostRecord, access: FleetRegistryAccess): agent.BootHost {
   const { host } = record;
   const netboot = netbootOf(record, access.sources, access.versions);
   return create(agent.BootHostSchema, {

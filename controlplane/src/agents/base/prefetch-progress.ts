@@ -2,7 +2,7 @@
 import type { PrefetchedImage, RackId } from '@rackwright/messages';
 
 /** The progress of an agent with one image. */
-export interface Prefetched {
+export interface PrefetchState {
   readonly fetchedBytes: bigint;
   readonly allBytes: bigint;
   readonly done: boolean;
@@ -14,14 +14,14 @@ export type NamedImage = Pick<PrefetchedImage, 'reference' | 'architecture' | 'n
 
 /** What agents report of prefetched images; only of this replica's sessions. */
 export class PrefetchProgress {
-  readonly #racks = new Map<RackId, Map<string, Prefetched>>();
+  readonly #racks = new Map<RackId, Map<string, PrefetchState>>();
 
-  of(rackId: RackId, named: NamedImage): Prefetched | undefined {
+  of(rackId: RackId, named: NamedImage): PrefetchState | undefined {
     return this.#racks.get(rackId)?.get(imageKey(named));
   }
 
-  set(rackId: RackId, named: NamedImage, prefetched: Prefetched): void {
-    const images = this.#racks.get(rackId) ?? new Map<string, Prefetched>();
+  set(rackId: RackId, named: NamedImage, prefetched: PrefetchState): void {
+    const images = this.#racks.get(rackId) ?? new Map<string, PrefetchState>();
     this.#racks.set(rackId, images.set(imageKey(named), prefetched));
   }
 

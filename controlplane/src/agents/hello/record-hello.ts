@@ -20,7 +20,7 @@ const agentStepsMax = 64;
 const agentVersionCharsMax = 100;
 
 /** What the rack's record said as the session began. */
-export interface Recorded {
+export interface RecordedRack {
   /** Its registered key. */
   readonly key: Uint8Array;
   /** Hosts removed by force that the agent has not forgotten. */
@@ -32,7 +32,7 @@ export interface Recorded {
 
 /** What follows from a Hello. */
 export type HelloOutcome =
-  | { readonly kind: 'welcome'; readonly recorded: Recorded }
+  | { readonly kind: 'welcome'; readonly recorded: RecordedRack }
   /** The session of another replica takes precedence (R6). */
   | Rival
   /** The rack does not exist. */

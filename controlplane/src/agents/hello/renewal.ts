@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent, asRevision, type RackId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { destructionBrake, fleetKey, type LeaseBrakeKind } from '../../host/index.ts';
-import { type Kept, readShared } from '../../records/index.ts';
+import { type KeptRecord, readShared } from '../../records/index.ts';
 import type { SessionTiming } from '../base/timing.ts';
 import { lostSoFar } from './store-guard.ts';
 
@@ -12,8 +12,8 @@ const frozenCharsMax = 500;
 
 /** The records at one heartbeat. */
 export interface AsOfHeartbeat {
-  readonly rack: Kept<wire.RackRecord> | undefined;
-  readonly fleet: Kept<wire.FleetRecord> | undefined;
+  readonly rack: KeptRecord<wire.RackRecord> | undefined;
+  readonly fleet: KeptRecord<wire.FleetRecord> | undefined;
   readonly revision: number;
 }
 

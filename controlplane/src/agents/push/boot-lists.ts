@@ -17,7 +17,7 @@ import {
   rackIdOf,
 } from '../../host/index.ts';
 import { answered, readShared } from '../../records/index.ts';
-import { bootHost, noAccess, type RegistryAccess } from '../base/messages.ts';
+import { bootHost, type FleetRegistryAccess, noAccess } from '../base/messages.ts';
 
 /** Hosts that are read at once. */
 const readsAtOnce = 64;
@@ -33,7 +33,7 @@ export interface BootList {
   readonly leftOut: ReadonlyMap<string, string>;
   /** Problems of listed images, for people. */
   readonly problems: readonly string[];
-  readonly access: RegistryAccess;
+  readonly access: FleetRegistryAccess;
   /** The revision of the store (1). */
   readonly before: number;
 }
@@ -51,7 +51,7 @@ interface Read {
 export class BootLists {
   readonly #store: StateStore;
   readonly #hosts: Pick<Hosts, 'hostIdsOfRack'>;
-  #lastAccess: RegistryAccess = noAccess;
+  #lastAccess: FleetRegistryAccess = noAccess;
 
   constructor(store: StateStore, hosts: Pick<Hosts, 'hostIdsOfRack'>) {
     this.#store = store;
@@ -73,7 +73,11 @@ export class BootLists {
   }
 
   /** Undefined: the host does not exist any more. */
-  async #read(hostId: HostId, rackId: RackId, access: RegistryAccess): Promise<Read | undefined> {
+  async #read(
+    hostId: HostId,
+    rackId: RackId,
+    access: FleetRegistryAccess,
+  ): Promise<Read | undefined> {
     const key = storeKey('hosts', hostId);
     const record = (await readShared(this.#store, wire.HostRecordSchema, key))?.record;
     if (record === undefined || rackIdOf(record) !== rackId) return undefined;
@@ -87,7 +91,7 @@ export class BootLists {
   }
 
   /** From the present fleet and credentials; the same object as long as these do not change. */
-  async #access(): Promise<RegistryAccess> {
+  async #access(): Promise<FleetRegistryAccess> {
     const fleet = await readShared(this.#store, wire.FleetRecordSchema, fleetKey);
     const versions = await credentialVersions({ store: this.#store }, fleet?.record);
     const sources = fleet?.record.fleet?.spec;
@@ -104,7 +108,7 @@ export function isSameMap(a: ReadonlyMap<string, bigint>, b: ReadonlyMap<string,
   return a.size === b.size && [...a].every(([name, version]) => b.get(name) === version);
 }
 
-function problemOf(record: wire.HostRecord, access: RegistryAccess): string | undefined {
+function problemOf(record: wire.HostRecord, access: FleetRegistryAccess): string | undefined {
   const problem = netbootProblem(record, access.sources, access.versions);
   return problem === undefined ? undefined : `${record.host?.name}: ${problem}`;
 }

@@ -12,7 +12,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { agent, type RackId, type store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import { credentialVersions } from '../../host/index.ts';
-import type { Kept } from '../../records/index.ts';
+import type { KeptRecord } from '../../records/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SessionSink } from '../base/sink.ts';
 import { type BootList, type BootLists, isSameMap } from './boot-lists.ts';
@@ -83,7 +83,7 @@ export class BootSnapshots {
   }
 
   /** A heartbeat came; `fleet` is what the store has now. */
-  heard(fleet: Kept<wire.FleetRecord> | undefined): void {
+  heard(fleet: KeptRecord<wire.FleetRecord> | undefined): void {
     const list = this.#list;
     if (list === undefined || !list.hosts.some(({ netboot }) => netboot !== undefined)) return;
     if ((fleet?.revision ?? 0) !== list.access.fleetRevision) return void this.send();

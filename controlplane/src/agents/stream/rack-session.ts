@@ -27,7 +27,7 @@ import { type Rival, rivalHere, validityOf } from '../hello/elsewhere.ts';
 import { foldHello } from '../hello/hello-folds.ts';
 import { helloProblem } from '../hello/hello-problem.ts';
 import { SessionHint } from '../hello/hint.ts';
-import { type Recorded, recordHello } from '../hello/record-hello.ts';
+import { type RecordedRack, recordHello } from '../hello/record-hello.ts';
 import { quietMs, readForRenewal, renewalOf } from '../hello/renewal.ts';
 import { welcomeTo } from '../hello/welcome.ts';
 import { BootSnapshots } from '../push/boot-snapshots.ts';
@@ -259,7 +259,7 @@ export class RackSession {
     }
   }
 
-  async #open(hello: agent.Hello, journal: agent.Journal, recorded: Recorded): Promise<void> {
+  async #open(hello: agent.Hello, journal: agent.Journal, recorded: RecordedRack): Promise<void> {
     this.#key = recorded.key;
     const live = this.#liveSession(journal, hello);
     await this.#sendWelcome(hello, live, recorded);
@@ -333,7 +333,7 @@ export class RackSession {
   async #sendWelcome(
     hello: agent.Hello,
     { sessionId, journal }: LiveSession,
-    { isGuarded, lostRevisions, tombstones }: Recorded,
+    { isGuarded, lostRevisions, tombstones }: RecordedRack,
   ): Promise<void> {
     for (const { operationId, state, answered } of hello.operations) {
       const isEnded = state === agent.JournalledOperation_State.ENDED;

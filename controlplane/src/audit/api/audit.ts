@@ -13,14 +13,14 @@ import { pageSizeOf } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPageToken, parsePageToken } from '../../call/position.ts';
 import { Violations } from '../../call/violations.ts';
-import type { Fields } from '../../filter/index.ts';
+import type { FilterFields } from '../../filter/index.ts';
 import { answered } from '../../records/index.ts';
 import { type AuditSearch, searchAudit } from '../index.ts';
 
 const filterCharsMax = 256;
 
 /** The fields of a record, for `ListAuditRecordsRequest.filter`. */
-const auditFields: Fields<AuditRecord> = {
+const auditFields: FilterFields<AuditRecord> = {
   time: { kind: 'time', of: ({ time }) => time && timestampMs(time) },
   actor: { kind: 'text', of: ({ actor }) => actor },
   kind: { kind: 'text', of: ({ kind }) => kind },

@@ -4,7 +4,7 @@
  */
 import { alreadyExists, type ExpectedHost, failedPrecondition } from '@rackwright/messages';
 import type { RpcDependencies } from '../../call/ports.ts';
-import type { Found } from '../../fleet-view/index.ts';
+import type { FoundRecords } from '../../fleet-view/index.ts';
 import { idOf } from '../../records/index.ts';
 import { expectedLines, type KeptExpected, keysOfLine } from '../kept.ts';
 
@@ -27,7 +27,7 @@ export async function refuseRival(
   }
 }
 
-function sameMachine(lines: Found<KeptExpected>, rival: string, key: string): Error {
+function sameMachine(lines: FoundRecords<KeptExpected>, rival: string, key: string): Error {
   const [kind] = key.split(' ', 1);
   const path = `expected_host.match.${kind === 'bmc' ? 'bmc_address' : kind}`;
   const name = lines.get(rival)?.expected.name;

@@ -55,7 +55,7 @@ export function cursorKey(sinkUid: SinkUid): string {
   return storeKey('eventCursors', sinkUid);
 }
 
-export type Taken =
+export type TakenCursor =
   | { readonly kind: 'held'; readonly cursor: HeldCursor; readonly restored: boolean }
   /** Held by another replica, until then at the latest. */
   | { readonly kind: 'elsewhere'; readonly untilMs: number };
@@ -65,7 +65,7 @@ export async function takeCursor(
   parts: CursorParts,
   sinkUid: SinkUid,
   begin: StoreRevision,
-): Promise<Taken> {
+): Promise<TakenCursor> {
   const { store, clock, replicaId } = parts;
   const key = cursorKey(sinkUid);
   const kept = await readRecord(store, schema, key);

@@ -23,8 +23,8 @@ import { eventFields } from '../event-fields.ts';
 import { positionsFrom } from '../positions.ts';
 import { cursorKey } from './cursor.ts';
 import { deadLetterOf, deadLettersOf } from './dead-letters.ts';
-import { type Delivered, SinkWorker } from './sink-worker.ts';
-import { type Attempted, DeliveryWindow, windowEventsMax } from './window.ts';
+import { type DeliveredSink, SinkWorker } from './sink-worker.ts';
+import { type DeliveryAttempt, DeliveryWindow, windowEventsMax } from './window.ts';
 
 const uid = asSinkUid('sink-uid');
 const quiet = () => undefined;
@@ -68,9 +68,9 @@ const wordOf = (event: Event) => {
   return event.data.case === 'faultRaised' ? `${type} ${event.data.value.fault}` : type;
 };
 
-type Answer = (event: Event) => Attempted | Promise<Attempted>;
-const taken: Attempted = { kind: 'delivered' };
-const away: Attempted = { kind: 'failed', problem: 'connection refused' };
+type Answer = (event: Event) => DeliveryAttempt | Promise<DeliveryAttempt>;
+const taken: DeliveryAttempt = { kind: 'delivered' };
+const away: DeliveryAttempt = { kind: 'failed', problem: 'connection refused' };
 
 interface Setting {
   readonly of?: StateStore;
@@ -93,7 +93,7 @@ function deliver(arrived: Arrived, setting: Setting = {}) {
   } = setting;
   const stopping = new AbortController();
   const counts = { delivered: 0, failed: 0, dead: 0 };
-  const sink: Delivered = {
+  const sink: DeliveredSink = {
     ...{ sinkId: 's', uid, begin, filter: parseFilter(filter, eventFields), attemptMs: 10_000 },
     send: async (event) => {
       const attempted = await answer(event);
@@ -220,12 +220,12 @@ test.each([
   expect(told).toEqual(lines === 0 ? [] : [why]);
 });
 
-const arrivedNow = (_event: Event): Attempted => taken;
+const arrivedNow = (_event: Event): DeliveryAttempt => taken;
 
 /** As `deliver`, to another sink. */
 function startAs(own: string, arrived: Arrived, of: StateStore, answer: Answer = () => taken) {
   const stopping = new AbortController();
-  const sink: Delivered = {
+  const sink: DeliveredSink = {
     ...{ sinkId: own, uid: asSinkUid(own), begin: 0, attemptMs: 10_000, meter: quiet },
     filter: parseFilter('', eventFields),
     send: async (event) => {

@@ -14,7 +14,7 @@ import { eventFields } from '../event-fields.ts';
 import { cursorKey, sinkUidOf } from './cursor.ts';
 import { deadLettersOf } from './dead-letters.ts';
 import { publishTimeoutMs, sendToNats } from './nats.ts';
-import { type Delivered, SinkWorker, type WorkerParts } from './sink-worker.ts';
+import { type DeliveredSink, SinkWorker, type WorkerParts } from './sink-worker.ts';
 import { requestTimeoutMs, sendToWebhook, type WebhookSender } from './webhook.ts';
 
 /** The kinds of sinks, as metrics name them. */
@@ -107,7 +107,7 @@ export class EventSinks {
     key: string,
     { beginRevision }: wire.EventSinkRecord,
     eventSink: EventSink,
-  ): { readonly target: SinkTarget; readonly sink: Delivered } | undefined {
+  ): { readonly target: SinkTarget; readonly sink: DeliveredSink } | undefined {
     const { log, meter, webhooks } = this.#parts;
     const sinkId = idOfKey(key);
     const { spec } = eventSink;
@@ -120,7 +120,7 @@ export class EventSinks {
         case 'webhook': {
           const { value } = spec.target;
           if (webhooks === undefined) return undefined;
-          const sink: Delivered = {
+          const sink: DeliveredSink = {
             ...{ sinkId, uid, begin, filter, attemptMs: requestTimeoutMs },
             send: (event, signal) => sendToWebhook(webhooks, value, event, signal),
             meter: (result) => meter('webhook', result),
@@ -130,7 +130,7 @@ export class EventSinks {
         case 'nats': {
           const { store } = this.#parts;
           if (store.publish === undefined) return undefined;
-          const sink: Delivered = {
+          const sink: DeliveredSink = {
             ...{ sinkId, uid, begin, filter, attemptMs: publishTimeoutMs },
             send: (event) => sendToNats(store, event),
             meter: (result) => meter('nats', result),

@@ -2,7 +2,7 @@
 import { type Event, EventTypeSchema, enumWord } from '@rackwright/messages';
 import { keySegment, type StateStore, StoreError } from '@rackwright/store';
 import { cloudEventMediaType, cloudEventOf } from './cloud-event.ts';
-import type { Attempted } from './window.ts';
+import type { DeliveryAttempt } from './window.ts';
 
 /** Longest time of one attempt, including the store's own retries. */
 export const publishTimeoutMs = 20_000;
@@ -10,7 +10,7 @@ export const publishTimeoutMs = 20_000;
 export async function sendToNats(
   store: Pick<StateStore, 'incarnation' | 'publish'>,
   event: Event,
-): Promise<Attempted> {
+): Promise<DeliveryAttempt> {
   const value = new TextEncoder().encode(JSON.stringify(cloudEventOf(store.incarnation, event)));
   const { id } = event;
   try {

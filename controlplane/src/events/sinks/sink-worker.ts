@@ -19,16 +19,16 @@ import { isWanted } from '../event-fields.ts';
 import { eventFeed } from '../feed.ts';
 import { type CursorParts, type HeldCursor, takeCursor } from './cursor.ts';
 import { bury, deadLetterOf, deadLettersMax, deadLettersOf } from './dead-letters.ts';
-import { type Attempted, DeliveryWindow, type Pending } from './window.ts';
+import { type DeliveryAttempt, DeliveryWindow, type Pending } from './window.ts';
 
 /** A sink, in the form for delivery. */
-export interface Delivered {
+export interface DeliveredSink {
   readonly sinkId: string;
   readonly uid: SinkUid;
   readonly begin: StoreRevision;
   readonly filter: Pick<Filter<TracedEvent>, 'matches'>;
   /** Ends early when the signal aborts. */
-  readonly send: (event: Event, signal: AbortSignal) => Promise<Attempted>;
+  readonly send: (event: Event, signal: AbortSignal) => Promise<DeliveryAttempt>;
   /** Longest time of one attempt. */
   readonly attemptMs: number;
   /** Called with the result of each attempt. */
@@ -46,11 +46,11 @@ const writeAfterMs = 1_000;
 
 export class SinkWorker {
   readonly #parts: WorkerParts;
-  readonly #sink: Delivered;
+  readonly #sink: DeliveredSink;
   readonly #signal: AbortSignal;
   #delivery: Delivery | undefined;
 
-  constructor(parts: WorkerParts, sink: Delivered, signal: AbortSignal) {
+  constructor(parts: WorkerParts, sink: DeliveredSink, signal: AbortSignal) {
     this.#parts = parts;
     this.#sink = sink;
     this.#signal = signal;
@@ -106,7 +106,7 @@ export class SinkWorker {
 /** Delivery during one hold of the cursor. */
 class Delivery {
   readonly #parts: WorkerParts;
-  readonly #sink: Delivered;
+  readonly #sink: DeliveredSink;
   readonly #cursor: HeldCursor;
   readonly #signal: AbortSignal;
   readonly #window: DeliveryWindow;
@@ -117,7 +117,7 @@ class Delivery {
   #isBroken = false;
   #roomed: () => void = () => undefined;
 
-  constructor(parts: WorkerParts, sink: Delivered, cursor: HeldCursor, signal: AbortSignal) {
+  constructor(parts: WorkerParts, sink: DeliveredSink, cursor: HeldCursor, signal: AbortSignal) {
     this.#parts = parts;
     this.#sink = sink;
     this.#cursor = cursor;
@@ -244,7 +244,7 @@ class Delivery {
     this.#window.putOff(pending, clock.nowMs());
   }
 
-  #note(attempted: Attempted): void {
+  #note(attempted: DeliveryAttempt): void {
     const nowMs = this.#parts.clock.nowMs();
     if (attempted.kind !== 'delivered') {
       this.#noteProblem(attempted.problem);

@@ -13,7 +13,7 @@ import { type Clock, errorText, type WebClient } from '@rackwright/platform';
 import { callWebhook, reachProblem } from '../../steps/index.ts';
 import { cloudEventMediaType, cloudEventOf } from './cloud-event.ts';
 import { secretForm, signatureHeaders, signingKey } from './signature.ts';
-import type { Attempted } from './window.ts';
+import type { DeliveryAttempt } from './window.ts';
 
 export interface WebhookSender {
   readonly web: WebClient;
@@ -37,7 +37,7 @@ export async function sendToWebhook(
   { url, credential }: { readonly url: string; readonly credential: string },
   event: Event,
   signal?: AbortSignal,
-): Promise<Attempted> {
+): Promise<DeliveryAttempt> {
   const { web, clock, incarnation } = sender;
   const fleet = await sender.fleet();
   const problem = webhookUrlProblem(fleet, url);
@@ -60,7 +60,7 @@ export async function sendToWebhook(
   return called.kind === 'unanswered' ? failed(called.message) : called;
 }
 
-function failed(problem: string): Attempted {
+function failed(problem: string): DeliveryAttempt {
   return { kind: 'failed', problem };
 }
 
@@ -88,7 +88,7 @@ async function secretOf({ secretOf: open }: WebhookSender, credential: string): 
 /** Statuses that reject this particular event permanently. */
 const refusing: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
-function judge(origin: string, status: number, retryAfter: string | undefined): Attempted {
+function judge(origin: string, status: number, retryAfter: string | undefined): DeliveryAttempt {
   if (status >= 200 && status < 300) return { kind: 'delivered' };
   if (refusing.has(status)) return { kind: 'refused', problem: `${origin} answered ${status}` };
   if (status >= 300 && status < 400) {

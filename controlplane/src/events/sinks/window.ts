@@ -33,7 +33,7 @@ const longestAwayPauseMs = 60_000;
 const longestAskedPauseMs = 600_000;
 
 /** The result of one attempt. */
-export type Attempted =
+export type DeliveryAttempt =
   | { readonly kind: 'delivered' }
   /** The receiver works, and refuses this event. */
   | { readonly kind: 'refused'; readonly problem: string }
@@ -165,7 +165,11 @@ export class DeliveryWindow {
    * The consequence of an attempt: `done`; `again` after a pause; or `giveUp`. After `giveUp` the
    * caller stores the dead letter and then calls `settle`, or `putOff` while it cannot be stored.
    */
-  attempted(pending: Pending, attempted: Attempted, nowMs: number): 'done' | 'again' | 'giveUp' {
+  attempted(
+    pending: Pending,
+    attempted: DeliveryAttempt,
+    nowMs: number,
+  ): 'done' | 'again' | 'giveUp' {
     const { lane } = pending;
     if (attempted.kind === 'delivered') {
       // Events that failed while the receiver was away are tried at once.

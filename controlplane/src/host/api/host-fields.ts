@@ -5,11 +5,11 @@ import {
   HostStateSchema,
   RunKindSchema,
 } from '@rackwright/messages';
-import type { Fields } from '../../filter/index.ts';
+import type { FilterFields } from '../../filter/index.ts';
 import type { HostRow } from '../../fleet-view/index.ts';
 
 /** The fields of a row with its name, for `ListHostsRequest.filter`. */
-export const hostFields: Fields<HostRow> = {
+export const hostFields: FilterFields<HostRow> = {
   name: { kind: 'text', of: ({ hostId }) => `hosts/${hostId}`, collection: 'hosts' },
   uid: { kind: 'text', of: ({ uid }) => uid },
   rack: { kind: 'text', of: ({ rack }) => rack, collection: 'racks', path: 'spec.rack' },

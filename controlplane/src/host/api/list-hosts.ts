@@ -24,15 +24,15 @@ import {
 import { pause } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import { includes, isUnscoped, poolLabel } from '../../access/index.ts';
-import { filterOf, orderOf, type Sorted, sortedPage } from '../../call/filtering.ts';
+import { filterOf, orderOf, type SortedRows, sortedPage } from '../../call/filtering.ts';
 import { hostKey, presentHost, readFacts } from '../../call/host-view.ts';
 import { entriesOf, inSlices, listPage, type Page, pageOf, sliceMs } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { checkRackFilter } from '../../call/rack-filter.ts';
 import { quote } from '../../call/violations.ts';
 import {
-  type Field,
   type Filter,
+  type FilterField,
   fieldNamed,
   fieldNames,
   type Order,
@@ -66,7 +66,7 @@ export async function listHosts(
   await checkRackFilter(store, rack);
   const isPlain = request.filter === '' && orderBy === '';
   const bound = isPlain ? rack : JSON.stringify([rack, request.filter, orderBy]);
-  const search: Search = { filter, rack: rack || undefined };
+  const search: HostSearch = { filter, rack: rack || undefined };
   const read = inSlices(deps.clock, (entry) => readMatch(deps, search, entry, request.view));
   // A list of everything does not wait for the view.
   const isWhole = isPlain && rack === '' && skip === 0;
@@ -137,8 +137,8 @@ function countsKnown({ fleetView }: RpcDependencies, groupBy: string): Counted |
 
 async function countMatching(
   deps: RpcDependencies,
-  search: Search,
-  group: Field<HostRow> | undefined,
+  search: HostSearch,
+  group: FilterField<HostRow> | undefined,
 ): Promise<Counted> {
   let total = 0;
   const counts = new Map<string, number>();
@@ -155,7 +155,7 @@ async function countMatching(
   return { total, counts };
 }
 
-function groupOf(name: string): Field<HostRow> {
+function groupOf(name: string): FilterField<HostRow> {
   const found = fieldNamed(hostFields, name);
   if (found !== undefined) return found.field;
   const description = `is ${quote(name)}; it must be a field: ${fieldNames(hostFields)}`;
@@ -163,7 +163,7 @@ function groupOf(name: string): Field<HostRow> {
 }
 
 /** The search conditions. */
-export interface Search {
+export interface HostSearch {
   readonly filter: Filter<HostRow>;
   /** "racks/RACK"; undefined: everywhere. */
   readonly rack?: RackName | undefined;
@@ -175,7 +175,7 @@ export interface Search {
  */
 export async function* rowsMatching(
   { fleetView, clock, principal }: Pick<RpcDependencies, 'fleetView' | 'clock' | 'principal'>,
-  { filter, rack }: Search,
+  { filter, rack }: HostSearch,
   after = '',
 ): AsyncGenerator<readonly HostRow[], void, undefined> {
   let found: HostRow[] = [];
@@ -203,10 +203,10 @@ export async function* rowsMatching(
 
 function sortedHosts(
   { store, ...deps }: RpcDependencies,
-  search: Search,
+  search: HostSearch,
   order: Order<HostRow>,
   read: (entry: Entry) => Promise<Host | undefined>,
-): Sorted<HostRow, Host> {
+): SortedRows<HostRow, Host> {
   return {
     rows: rowsMatching(deps, search),
     order,
@@ -222,7 +222,7 @@ function sortedHosts(
 
 async function* matches(
   deps: RpcDependencies,
-  search: Search,
+  search: HostSearch,
   after: string,
   skip: number,
 ): AsyncGenerator<Entry, void, undefined> {
@@ -238,7 +238,7 @@ async function* matches(
 /** Invariant 2. A record that cannot be decoded matches nothing. */
 async function readMatch(
   deps: RpcDependencies,
-  { filter, rack }: Search,
+  { filter, rack }: HostSearch,
   entry: Entry,
   view: HostView,
 ) {

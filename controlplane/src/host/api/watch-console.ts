@@ -12,7 +12,7 @@ import {
   type WatchHostConsoleRequest,
   type WatchHostConsoleResponseSchema,
 } from '@rackwright/messages';
-import type { ConsoleViews, Shown } from '../../agents/index.ts';
+import type { ConsoleViews, ViewerOutput } from '../../agents/index.ts';
 import { withTicks } from '../../call/follow.ts';
 import { readHost } from '../../call/host-view.ts';
 import { parseName, requireName } from '../../call/names.ts';
@@ -62,7 +62,10 @@ async function openView(deps: RpcDependencies, host: Host): Promise<View> {
   throw refusalOf(opened, host, { verb: 'show consoles', many: 'views of consoles' });
 }
 
-async function* shownBy(view: View, signal: AbortSignal): AsyncGenerator<Shown, void, undefined> {
+async function* shownBy(
+  view: View,
+  signal: AbortSignal,
+): AsyncGenerator<ViewerOutput, void, undefined> {
   for (;;) {
     const shown = await view.next(signal);
     if (shown === undefined) return;
@@ -70,7 +73,7 @@ async function* shownBy(view: View, signal: AbortSignal): AsyncGenerator<Shown, 
   }
 }
 
-function responseOf(shown: Shown, { name, spec }: Host): Response {
+function responseOf(shown: ViewerOutput, { name, spec }: Host): Response {
   switch (shown.kind) {
     case 'output': {
       const { content, droppedBytes, state, message } = shown;

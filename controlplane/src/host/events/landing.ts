@@ -31,7 +31,7 @@ import { causedBy, now, type Pass, type PassView, runName, runNameForEver } from
 import type { RunView } from '../pass/read-only.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import {
-  type Kind,
+  type KnownRunKind,
   type Landing,
   landings,
   move,
@@ -61,7 +61,7 @@ function isBeside({ kind, requestedBy }: RunView): boolean {
 
 /** Applies the landing of a run that has just ended. */
 export function land(pass: Pass, run: Run): void {
-  const landing = landings[run.kind as Kind][run.outcome as Outcome];
+  const landing = landings[run.kind as KnownRunKind][run.outcome as Outcome];
   const { status } = pass;
   clearInBand(pass);
   const before = status.state;
@@ -162,7 +162,7 @@ function landWell(pass: Pass, run: RunView): void {
   // Its own BMC responds again. This error would request the same verify again, without end.
   const isAnswered = sameWork || (run.kind === RunKind.VERIFY && metAnotherMachine(pass));
   if (towardsGoal) delete status.backoff;
-  for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(pass, fault);
+  for (const fault of faultsHealedBy(run.kind as KnownRunKind)) clearFault(pass, fault);
   if (run.kind === RunKind.CLEAN) keepAsWarning(pass, provisionFailed);
   if (isAnswered || (towardsGoal && !isErrorOfFault(pass))) delete status.lastError;
   if (!isSystem(readActor(run.requestedBy))) clearWarnings(pass);

@@ -17,7 +17,7 @@ import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { claimOfUse } from '../life/claim.ts';
 import { wantsAvailable } from '../life/goal.ts';
 import { displayOf, isInRescue } from '../pass/display.ts';
-import { type Kind, landings } from '../pass/transitions.ts';
+import { type KnownRunKind, landings } from '../pass/transitions.ts';
 import { adviceFor } from './advice.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
@@ -133,7 +133,8 @@ function tellHardware(record: store.HostRecord): ExplanationDraft | undefined {
 function tellFailedBeside(record: store.HostRecord): ExplanationDraft | undefined {
   const { lastError, faults = [] } = record.host?.status ?? {};
   const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
-  const type = kind in landings ? landings[kind as Kind][RunOutcome.FAILED].fault : undefined;
+  const type =
+    kind in landings ? landings[kind as KnownRunKind][RunOutcome.FAILED].fault : undefined;
   const fault = type === undefined ? undefined : faultOfType(faults, type);
   const status = record.host?.status;
   if (fault === undefined || lastError === undefined || status === undefined) return undefined;

@@ -24,7 +24,7 @@ import {
 } from '../../records/index.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';
 import type { HostEvent } from '../pass/types.ts';
-import type { Holder } from './reservations.ts';
+import type { ReservationHolder } from './reservations.ts';
 
 /** The most disks of one host that are looked up. */
 const disksMax = 1_024;
@@ -59,7 +59,7 @@ export async function noteDisks(
 /** After or with the deletion of the record: releases the disks of the last inventory. */
 export async function releaseDisks(
   writer: RecordWriter,
-  holder: Holder,
+  holder: ReservationHolder,
   inventory: Inventory | undefined,
 ): Promise<void> {
   if (inventory === undefined) return;
@@ -87,7 +87,7 @@ function namesIn(inventory: Inventory): NamedDisk[] {
 /** Takes a name for a host; if another host has it, returns that host. */
 async function hold(
   writer: RecordWriter,
-  { name: host, uid }: Holder,
+  { name: host, uid }: ReservationHolder,
   name: DiskName,
 ): Promise<string | undefined> {
   const key = keyOf(name);

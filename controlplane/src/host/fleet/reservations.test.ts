@@ -7,8 +7,8 @@ import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../../
 import { identityReservation } from './removal.ts';
 import {
   confirm,
-  type Holder,
   holdsReservations,
+  type ReservationHolder,
   release,
   releaseReservations,
   releaseUnnamed,
@@ -17,8 +17,8 @@ import {
 } from './reservations.ts';
 
 const random = nodeRandom();
-const h1: Holder = { name: 'hosts/h1', uid: 'u1' };
-const h2: Holder = { name: 'hosts/h2', uid: 'u2' };
+const h1: ReservationHolder = { name: 'hosts/h1', uid: 'u1' };
+const h2: ReservationHolder = { name: 'hosts/h2', uid: 'u2' };
 const spec = create(HostSpecSchema, {
   bmc: { address: '192.0.2.7' },
   bootMacs: ['52:54:00:00:00:01', '52:54:00:00:00:02'],
@@ -30,7 +30,7 @@ beforeEach(async () => {
   writer = { store: await openMemoryStore({ random }) };
 });
 
-async function writeHost({ name, uid }: Holder, expected: number | 'absent' = 'absent') {
+async function writeHost({ name, uid }: ReservationHolder, expected: number | 'absent' = 'absent') {
   const record = create(wire.HostRecordSchema, { host: { name, uid, spec } });
   const key = storeKey(...name.split('/'));
   expect((await writeRecord(writer, wire.HostRecordSchema, key, record, expected)).kind).toBe('ok');

@@ -17,7 +17,7 @@ import { keySegment, type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
   deleteRecord,
-  type Kept,
+  type KeptRecord,
   type ReadableStore,
   type RecordWriter,
   readShared,
@@ -38,7 +38,7 @@ export interface ReservedValue {
   readonly belongsTo: (record: wire.HostRecord) => boolean;
 }
 
-export interface Holder {
+export interface ReservationHolder {
   /** "hosts/h1" */
   readonly name: string;
   readonly uid: HostUid;
@@ -76,7 +76,7 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
 /** Reserves all of `values` for `holder`, or none beyond what it held. Throws `unavailable`. */
 export async function reserve(
   writer: RecordWriter,
-  holder: Holder,
+  holder: ReservationHolder,
   values: readonly ReservedValue[],
 ): Promise<ReserveOutcome> {
   const added: ReservedValue[] = [];
@@ -94,7 +94,7 @@ export async function reserve(
 /** Invariant 3: true when every value is held, and no other host can take it. */
 export async function confirm(
   writer: RecordWriter,
-  holder: Holder,
+  holder: ReservationHolder,
   values: readonly ReservedValue[],
 ): Promise<boolean> {
   for (const { key } of values) {
@@ -136,7 +136,7 @@ export async function couldReserve(
 /** Releases those of `values` that `holder` has (invariant 4). */
 export async function release(
   writer: RecordWriter,
-  holder: Holder,
+  holder: ReservationHolder,
   values: readonly ReservedValue[],
 ): Promise<void> {
   await releaseUnnamed(writer, holder, values, async () => undefined);
@@ -148,7 +148,7 @@ export async function release(
  */
 export async function releaseUnnamed(
   writer: RecordWriter,
-  holder: Holder,
+  holder: ReservationHolder,
   values: readonly ReservedValue[],
   readHolder: () => Promise<wire.HostRecord | undefined>,
 ): Promise<void> {
@@ -183,7 +183,7 @@ const roundsMax = 5;
 
 async function reserveOne(
   writer: RecordWriter,
-  holder: Holder,
+  holder: ReservationHolder,
   value: ReservedValue,
 ): Promise<One> {
   let by = 'another host';
@@ -203,14 +203,14 @@ async function reserveOne(
 function readReservation(
   store: ReadableStore,
   key: string,
-): Promise<Kept<wire.Reservation> | undefined> {
+): Promise<KeptRecord<wire.Reservation> | undefined> {
   return readShared(store, wire.ReservationSchema, key);
 }
 
 function put(
   writer: RecordWriter,
   key: string,
-  { name, uid }: Holder,
+  { name, uid }: ReservationHolder,
   expected: number | 'absent',
 ) {
   const record = create(wire.ReservationSchema, { holder: name, holderUid: uid });

@@ -4,11 +4,16 @@
  */
 import { HostState, type RunFault, RunKind } from '@rackwright/messages';
 import { runKindName } from '../pass/pass.ts';
-import { type Kind, provisionFailed, type State, verifyFailed } from '../pass/transitions.ts';
+import {
+  type KnownRunKind,
+  provisionFailed,
+  type State,
+  verifyFailed,
+} from '../pass/transitions.ts';
 import type { RequestKind } from '../pass/types.ts';
 
 /** The kinds of run whose success shows that a fault is over. */
-const recoveries: { readonly [F in RunFault]: readonly Kind[] } = {
+const recoveries: { readonly [F in RunFault]: readonly KnownRunKind[] } = {
   [verifyFailed]: [RunKind.VERIFY, RunKind.ADOPT],
   inspectFailed: [RunKind.INSPECT, RunKind.CLEAN],
   cleanFailed: [RunKind.CLEAN],
@@ -24,7 +29,7 @@ const recoveries: { readonly [F in RunFault]: readonly Kind[] } = {
 };
 
 /** The faults that are over once a run of this kind has succeeded. */
-export function faultsHealedBy(kind: Kind): RunFault[] {
+export function faultsHealedBy(kind: KnownRunKind): RunFault[] {
   const faults = Object.keys(recoveries) as RunFault[];
   return faults.filter((fault) => recoveries[fault].includes(kind));
 }
@@ -160,7 +165,7 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
   update: everywhere(accept),
 };
 
-function whileAny(cell: Cell): { readonly [K in Kind]: Cell } {
+function whileAny(cell: Cell): { readonly [K in KnownRunKind]: Cell } {
   return {
     [RunKind.VERIFY]: cell,
     [RunKind.INSPECT]: cell,
@@ -213,7 +218,9 @@ const whereAPersonMayStep = {
 };
 
 /** Request × kind of the run that holds the host. */
-export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in Kind]: Cell } } = {
+export const requestsDuringRun: {
+  readonly [R in RequestKind]: { readonly [K in KnownRunKind]: Cell };
+} = {
   verify: noStartWhileAny,
   inspect: noStartWhileAny,
   clean: noStartWhileAny,

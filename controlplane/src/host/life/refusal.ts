@@ -18,7 +18,7 @@ import { isOtherSwitch } from '../bmc/protocols.ts';
 import { activeRun, type PassView, runName } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { isSystemHold } from '../pass/system-holds.ts';
-import { type Kind, type State } from '../pass/transitions.ts';
+import { type KnownRunKind, type State } from '../pass/transitions.ts';
 import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from '../pass/types.ts';
 import { stepPosition } from '../run/step-parts.ts';
 import { claimedText } from './claim.ts';
@@ -106,7 +106,7 @@ function refusedByTables(pass: PassView, kind: RequestKind): Why | undefined {
   const { status } = pass;
   const run = activeRun(status);
   const byState = requests[kind][status.state as State];
-  const byRun = run === undefined ? 'accept' : requestsDuringRun[kind][run.kind as Kind];
+  const byRun = run === undefined ? 'accept' : requestsDuringRun[kind][run.kind as KnownRunKind];
   const ofRun = run !== undefined && steering.has(kind);
   const cell = byRun === 'accept' && !ofRun ? byState : byRun;
   // `busy.ts` decides which work prevents a deletion, and whether it still does.

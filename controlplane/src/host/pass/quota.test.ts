@@ -10,12 +10,12 @@ import {
   limitHostsMax,
   nextSlotMs,
   type Quota,
+  type QuotaSlots,
   quotaViewOf,
   type SlotChange,
-  type Slots,
 } from './quota.ts';
 
-const none: Slots = { taken: [], queued: [] };
+const none: QuotaSlots = { taken: [], queued: [] };
 const two: Quota = { kind: 'atOnce', hosts: 2 };
 const twoInTen: Quota = { kind: 'inStretch', hosts: 2, stretchMs: 10_000 };
 const h = (hostUid: HostUid, run = 1n) => ({ hostUid, run: asRunNumber(run) });
@@ -26,7 +26,7 @@ function after(quota: Quota | undefined, ...changes: readonly (readonly [number,
   return changes.reduce((slots, [ms, change]) => changedSlots(slots, change, quota, ms), none);
 }
 
-function uids({ taken, queued }: Slots): [string[], string[]] {
+function uids({ taken, queued }: QuotaSlots): [string[], string[]] {
   return [taken.map((slot) => slot.hostUid), queued.map((slot) => slot.hostUid)];
 }
 
@@ -137,7 +137,7 @@ describe('the record of a rack', () => {
   /**
    * More hosts than any list takes, which request slots as `kind` does; returns the stored ones.
    */
-  function crowded(quota: Quota, kind: 'take' | 'occupy'): Slots {
+  function crowded(quota: Quota, kind: 'take' | 'occupy'): QuotaSlots {
     let slots = none;
     for (let index = 0; index < limitHostsMax + 1_000; index++) {
       slots = changedSlots(slots, { kind, owner: h(uid(index), 1_000_000n) }, quota, nowMs);

@@ -19,7 +19,7 @@ export interface SlotOwner {
 }
 
 /** Taken slots, and the requests that wait for one, oldest first. */
-export interface Slots {
+export interface QuotaSlots {
   readonly taken: readonly store.Slot[];
   readonly queued: readonly store.Slot[];
 }
@@ -50,11 +50,11 @@ const queuedMax = 400;
 
 /** The slots after a change; the same object when nothing changes. */
 export function changedSlots(
-  slots: Slots,
+  slots: QuotaSlots,
   change: SlotChange,
   quota: Quota | undefined,
   nowMs: number,
-): Slots {
+): QuotaSlots {
   const current = withoutOver(slots, quota, nowMs);
   switch (change.kind) {
     case 'take':
@@ -69,14 +69,18 @@ export function changedSlots(
 }
 
 /** Whether `promote` would give a slot to a waiting request now. */
-export function hasSlotForNext(slots: Slots, quota: Quota | undefined, nowMs: number): boolean {
+export function hasSlotForNext(
+  slots: QuotaSlots,
+  quota: Quota | undefined,
+  nowMs: number,
+): boolean {
   return (
     slots.queued.length > 0 && changedSlots(slots, { kind: 'promote' }, quota, nowMs) !== slots
   );
 }
 
 /** When the next slot becomes free by time, wall time; undefined: only an event frees one. */
-export function nextSlotMs({ taken }: Slots, quota: Quota | undefined): number | undefined {
+export function nextSlotMs({ taken }: QuotaSlots, quota: Quota | undefined): number | undefined {
   if (quota?.kind !== 'inStretch') return undefined;
   const ends = taken.flatMap(({ open, time }) =>
     open || time === undefined ? [] : [timestampMs(time) + quota.stretchMs],
@@ -88,7 +92,7 @@ export function nextSlotMs({ taken }: Slots, quota: Quota | undefined): number |
 }
 
 /** Wipes whose period is over no longer count. */
-function withoutOver(slots: Slots, quota: Quota | undefined, nowMs: number): Slots {
+function withoutOver(slots: QuotaSlots, quota: Quota | undefined, nowMs: number): QuotaSlots {
   const stretchMs = quota?.kind === 'inStretch' ? quota.stretchMs : 0;
   const taken = slots.taken.filter(
     ({ open, time }) => open || (time !== undefined && timestampMs(time) + stretchMs > nowMs),
@@ -96,7 +100,12 @@ function withoutOver(slots: Slots, quota: Quota | undefined, nowMs: number): Slo
   return taken.length === slots.taken.length ? slots : { ...slots, taken };
 }
 
-function asked(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: number): Slots {
+function asked(
+  slots: QuotaSlots,
+  owner: SlotOwner,
+  quota: Quota | undefined,
+  nowMs: number,
+): QuotaSlots {
   const own = slots.taken.find((slot) => isOf(slot, owner));
   if (own !== undefined) return reopened(slots, own, quota, nowMs);
   if (quota === undefined || slots.queued.some((slot) => isOf(slot, owner))) return slots;
@@ -105,13 +114,23 @@ function asked(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: 
 }
 
 /** A wipe that already counts and is retried may begin again at any moment (Q3). */
-function reopened(slots: Slots, own: store.Slot, quota: Quota | undefined, nowMs: number): Slots {
+function reopened(
+  slots: QuotaSlots,
+  own: store.Slot,
+  quota: Quota | undefined,
+  nowMs: number,
+): QuotaSlots {
   if (quota?.kind !== 'inStretch' || own.open) return slots;
   const open = create(store.SlotSchema, { ...own, time: at(nowMs), open: true });
   return { ...slots, taken: slots.taken.map((slot) => (slot === own ? open : slot)) };
 }
 
-function occupied(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: number): Slots {
+function occupied(
+  slots: QuotaSlots,
+  owner: SlotOwner,
+  quota: Quota | undefined,
+  nowMs: number,
+): QuotaSlots {
   if (quota === undefined || slots.taken.some((slot) => isOf(slot, owner))) return slots;
   // The work goes on in any case, and this many already exceed the limit.
   if (slots.taken.length >= limitHostsMax) return slots;
@@ -119,7 +138,12 @@ function occupied(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowM
   return { taken: [...slots.taken, opened(owner, nowMs)], queued };
 }
 
-function left(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: number): Slots {
+function left(
+  slots: QuotaSlots,
+  owner: SlotOwner,
+  quota: Quota | undefined,
+  nowMs: number,
+): QuotaSlots {
   const own = slots.taken.find((slot) => isOf(slot, owner));
   const queued = slots.queued.filter((slot) => !isOf(slot, owner));
   const waited = queued.length < slots.queued.length;
@@ -133,7 +157,7 @@ function left(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: n
 }
 
 /** Without a limit nothing waits. */
-function promoted(slots: Slots, quota: Quota | undefined, nowMs: number): Slots {
+function promoted(slots: QuotaSlots, quota: Quota | undefined, nowMs: number): QuotaSlots {
   if (quota === undefined) return slots.queued.length === 0 ? slots : { ...slots, queued: [] };
   const free = Math.max(0, quota.hosts - slots.taken.length);
   if (free === 0 || slots.queued.length === 0) return slots;
@@ -183,7 +207,7 @@ const noSlots: readonly OwnSlot[] = Object.freeze([]);
 
 export function quotaViewOf(
   name: QuotaName,
-  slots: Slots,
+  slots: QuotaSlots,
   quota: Quota | undefined,
   hostUid: HostUid,
 ): QuotaView {
@@ -192,7 +216,7 @@ export function quotaViewOf(
   return { name, quota, own, nextSlotMs: waits ? nextSlotMs(slots, quota) : undefined };
 }
 
-function ownSlots(slots: Slots, hostUid: HostUid): OwnSlot[] {
+function ownSlots(slots: QuotaSlots, hostUid: HostUid): OwnSlot[] {
   const own: OwnSlot[] = [];
   for (const slot of slots.taken) {
     if (slot.hostUid !== hostUid) continue;

@@ -14,7 +14,7 @@ import {
 } from '@rackwright/messages';
 
 export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIFIED'>];
-export type Kind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];
+export type KnownRunKind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];
 export type Outcome = (typeof RunOutcome)[Exclude<keyof typeof RunOutcome, 'UNSPECIFIED'>];
 
 /** The state of the host after the end of a run. */
@@ -62,7 +62,7 @@ export const provisionFailed = 'provisionFailed' satisfies RunFault;
 export const removed = { to: HostState.GONE } as const satisfies Landing & Transition;
 
 /** Run kind × outcome. */
-export const landings: { readonly [K in Kind]: Landings } = {
+export const landings: { readonly [K in KnownRunKind]: Landings } = {
   [RunKind.VERIFY]: landing({ to: 'proved' }, { to: 'same', fault: verifyFailed }),
   [RunKind.INSPECT]: landing({ to: 'same' }, { to: 'same', fault: 'inspectFailed' }),
   [RunKind.CLEAN]: landing(

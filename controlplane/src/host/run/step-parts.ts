@@ -8,13 +8,13 @@ import type { RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 
 /** Positions in a list, both inclusive. */
-export interface Part {
+export interface StepRange {
   readonly from: number;
   readonly to: number;
 }
 
 /** The part that a step belongs to. */
-export function partOf(steps: readonly StepView[], index: number): Part {
+export function partOf(steps: readonly StepView[], index: number): StepRange {
   const title = steps[index]?.title ?? '';
   const isStart = (at: number) =>
     steps[at - 1]?.title !== title ||
@@ -54,7 +54,7 @@ export function stepPosition({ steps, currentStep }: RunView): string {
 }
 
 /** Whether a part boots the runner for the step after it. */
-export function isBootPart(steps: readonly StepView[], { from, to }: Part): boolean {
+export function isBootPart(steps: readonly StepView[], { from, to }: StepRange): boolean {
   const first = steps[from];
   if (first === undefined || isOfTemplate(first)) return false;
   return steps.slice(from, to + 1).some(({ name }) => isBootStep(name));

@@ -11,7 +11,7 @@
 import { type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { conditionHolds, type StepOutcome } from '@rackwright/template';
 import { isOfTemplate } from '../pass/step-names.ts';
-import { isBootPart, isPlannedToSkip, isRunnerUp, type Part, partOf } from './step-parts.ts';
+import { isBootPart, isPlannedToSkip, isRunnerUp, partOf, type StepRange } from './step-parts.ts';
 
 /** Skips the present step if it does not run; returns whether it did. */
 export function skipUnneeded(run: Run): boolean {
@@ -34,7 +34,7 @@ export function skipSteps(steps: readonly RunStep[], why: string): void {
   }
 }
 
-function whyNot(run: Run, part: Part): string | undefined {
+function whyNot(run: Run, part: StepRange): string | undefined {
   const { steps } = run;
   const step = steps[part.from];
   if (step === undefined) return undefined;

@@ -21,10 +21,10 @@ import {
   nextSlotMs,
   type Quota,
   type QuotaName,
+  type QuotaSlots,
   type QuotaView,
   quotaViewOf,
   type SlotChange,
-  type Slots,
 } from '../pass/quota.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
@@ -60,7 +60,7 @@ export function quotaViews(
   fleet: wire.FleetRecord | undefined,
 ): QuotaView[] {
   const found: QuotaView[] = [];
-  const add = (name: QuotaName, slots: Slots, quota: Quota | undefined) => {
+  const add = (name: QuotaName, slots: QuotaSlots, quota: Quota | undefined) => {
     if (quota === undefined && slots.taken.length + slots.queued.length === 0) return;
     found.push(quotaViewOf(name, slots, quota, hostUid));
   };
@@ -76,14 +76,14 @@ export function quotaViews(
 
 type Limited = wire.RackRecord | wire.FleetRecord;
 
-function slotsOf(record: Limited, name: QuotaName): Slots {
+function slotsOf(record: Limited, name: QuotaName): QuotaSlots {
   if (name === 'runner' && record.$typeName === 'rackwright.store.v1.RackRecord') {
     return { taken: record.running, queued: record.queued };
   }
   return { taken: record.wipes, queued: record.wipesQueued };
 }
 
-function putSlots(record: Limited, name: QuotaName, { taken, queued }: Slots): void {
+function putSlots(record: Limited, name: QuotaName, { taken, queued }: QuotaSlots): void {
   if (name === 'runner' && record.$typeName === 'rackwright.store.v1.RackRecord') {
     record.running = [...taken];
     record.queued = [...queued];

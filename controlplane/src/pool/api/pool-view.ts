@@ -14,13 +14,13 @@ import { formatPosition } from '../../call/position.ts';
 import { answered, hasApplied, readRecord } from '../../records/index.ts';
 import {
   type PoolSnapshot,
+  type PoolViewInputs,
   poolKey,
   poolUidOf,
   readLedger,
   readSnapshot,
   type SnapshotOf,
   shownPool,
-  type Viewed,
   withPool,
 } from '../index.ts';
 
@@ -58,7 +58,7 @@ export async function viewedPool(
   deps: RpcDependencies,
   record: wire.PoolRecord,
   snapshotOf?: SnapshotOf,
-): Promise<Viewed & Pick<PoolSnapshot, 'others'>> {
+): Promise<PoolViewInputs & Pick<PoolSnapshot, 'others'>> {
   const { store, clock } = deps;
   const [{ hosts, others }, ledger] = await Promise.all([
     snapshotOf?.(record) ?? readSnapshot(deps, record, clock.nowMs()),

@@ -11,7 +11,7 @@ import {
 import type { RpcDependencies } from '../../call/ports.ts';
 import { isWrittenOver, planFor, staysAsItIs } from '../../host/index.ts';
 import { idOf } from '../../records/index.ts';
-import type { Viewed } from '../index.ts';
+import type { PoolViewInputs } from '../index.ts';
 
 /**
  * Adds the disks of each host; a host with unknown disks adds none. When only the runner can select
@@ -20,7 +20,7 @@ import type { Viewed } from '../index.ts';
 export async function addDisks(
   deps: Pick<RpcDependencies, 'hosts' | 'actor'>,
   plan: RolloutPlan,
-  record: Viewed['record'],
+  record: PoolViewInputs['record'],
 ): Promise<RolloutPlan> {
   const deploy = record.pool?.spec?.deploy ?? create(DeploySpecSchema);
   for (const planned of plan.hosts) {
@@ -32,7 +32,7 @@ export async function addDisks(
 async function addDisksOf(
   { hosts, actor }: Pick<RpcDependencies, 'hosts' | 'actor'>,
   planned: PlannedRollout,
-  deploy: NonNullable<NonNullable<Viewed['record']['pool']>['spec']>['deploy'] & object,
+  deploy: NonNullable<NonNullable<PoolViewInputs['record']['pool']>['spec']>['deploy'] & object,
 ): Promise<void> {
   const kind = planned.kind === RunKind.REIMAGE ? 'reimage' : 'provision';
   const request = { kind, image: planned.toImage, deploy } as const;

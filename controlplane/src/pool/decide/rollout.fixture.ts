@@ -29,7 +29,7 @@ import { idOf } from '../../records/index.ts';
 import type { SlotNews } from '../facts/draft-types.ts';
 import type { OtherPool } from '../facts/members.ts';
 import type { SeenHost } from '../facts/seen.ts';
-import { knownDigest, type Resolved } from '../facts/target.ts';
+import { knownDigest, type ResolvedImage } from '../facts/target.ts';
 import { digestOf } from '../policy/image-name.ts';
 import type { GateFacts, GateOrder } from './gate.ts';
 import { type PoolStep, stepPool } from './step.ts';
@@ -115,7 +115,7 @@ export class Rollout {
   }
 
   /** Looks until nothing changes; claims and sends requests in between, like the loop. */
-  look(resolved?: Resolved): this {
+  look(resolved?: ResolvedImage): this {
     this.#step(resolved);
     for (let round = 0; round < 50; round++) {
       const before = JSON.stringify([this.record, this.hosts], bigints);
@@ -182,7 +182,7 @@ export class Rollout {
     return survey(this.record, hosts, this.nowMs);
   }
 
-  #step(resolved?: Resolved): PoolStep {
+  #step(resolved?: ResolvedImage): PoolStep {
     const step = stepPool(this.record, {
       ...{ hosts: this.hosts, others: this.others, nowMs: this.nowMs, resolved },
       registries: this.registries,

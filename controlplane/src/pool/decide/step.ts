@@ -19,7 +19,7 @@ import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
 import { type Membership, membersOf, type OtherPool } from '../facts/members.ts';
 import type { Survey } from '../facts/pool-status.ts';
 import { isMissed, type SeenHost } from '../facts/seen.ts';
-import { foldResolved, type Resolved } from '../facts/target.ts';
+import { foldResolved, type ResolvedImage } from '../facts/target.ts';
 import { type CallOffs, callOffs } from './call-off.ts';
 import { conditionsOf } from './conditions.ts';
 import { healFailures } from './failures.ts';
@@ -44,7 +44,7 @@ export interface PoolFacts {
   /** The known state of the runs, by the slots' numbers. */
   readonly news: ReadonlyMap<bigint, SlotNews>;
   /** The result of resolving the image, if it was resolved. */
-  readonly resolved?: Resolved | undefined;
+  readonly resolved?: ResolvedImage | undefined;
   /** The fleet's settings for registries. */
   readonly registries?: readonly ImageRegistry[];
   /** Missing: no webhook is asked. */

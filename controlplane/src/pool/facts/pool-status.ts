@@ -2,7 +2,7 @@
 import type { RolloutSlot, RolloutTarget } from '@rackwright/messages';
 import type { Opening } from '../policy/windows.ts';
 import type { SeenHost } from './seen.ts';
-import type { Wanted } from './target.ts';
+import type { TargetImage } from './target.ts';
 
 export type Stand =
   /** Healthy on its image. */
@@ -21,7 +21,7 @@ export interface SurveyedHost {
   readonly name: string;
   readonly host: SeenHost;
   readonly stand: Stand;
-  readonly wanted: Wanted | undefined;
+  readonly wanted: TargetImage | undefined;
   /** Pinned to an image of its own: it is no part of the rollout. */
   readonly isPinned: boolean;
   readonly slot: RolloutSlot | undefined;

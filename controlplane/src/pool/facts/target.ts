@@ -26,7 +26,7 @@ import { digestOf, imageByDigest } from '../policy/image-name.ts';
 import { isHealthyOn, type SeenHost } from './seen.ts';
 
 /** The result of resolving a reference. */
-export type Resolved =
+export type ResolvedImage =
   | {
       readonly kind: 'digest';
       readonly reference: string;
@@ -44,7 +44,7 @@ export type Resolved =
       readonly message: string;
     };
 
-export interface Wanted {
+export interface TargetImage {
   /** By digest. */
   readonly image: string;
   readonly digest: string;
@@ -53,7 +53,7 @@ export interface Wanted {
 const messageCharsMax = 500;
 
 /** Whether the target has changed since the request (3). */
-export function isOutdated(resolved: Resolved, record: wire.PoolRecord): boolean {
+export function isOutdated(resolved: ResolvedImage, record: wire.PoolRecord): boolean {
   if (resolved.kind === 'failed') return false;
   const now = knownDigest(record, resolved.reference);
   return now !== resolved.known && now !== resolved.digest;
@@ -69,7 +69,7 @@ export function knownDigest({ pool }: wire.PoolRecord, reference: string): strin
 export function foldResolved(
   draft: wire.PoolRecord,
   status: PoolStatus,
-  resolved: Resolved | undefined,
+  resolved: ResolvedImage | undefined,
   members: readonly SeenHost[],
   nowMs: number,
 ): void {
@@ -113,7 +113,7 @@ export function foldResolved(
  */
 function isSameImage(
   { image, digest, platformDigests }: RolloutTarget,
-  { reference, digest: now, platforms = {} }: Extract<Resolved, { kind: 'digest' }>,
+  { reference, digest: now, platforms = {} }: Extract<ResolvedImage, { kind: 'digest' }>,
 ): boolean {
   if (digest === now || imageByDigest(reference, digest) !== image) return false;
   return areSamePlatforms(platformDigests, platforms);
@@ -142,7 +142,7 @@ export function targetOf({ pool, previousTarget }: wire.PoolRecord): RolloutTarg
 }
 
 /** The image that a host must run; undefined: unknown. */
-export function wantedBy(record: wire.PoolRecord, host: HostName): Wanted | undefined {
+export function wantedBy(record: wire.PoolRecord, host: HostName): TargetImage | undefined {
   const pin = record.pool?.spec?.pins[host];
   if (pin !== undefined) return { image: pin, digest: digestOf(pin) };
   const target = targetOf(record);

@@ -10,7 +10,7 @@ import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { PoolId, store as wire } from '@rackwright/messages';
 import { type Cancel, type Clock, errorText } from '@rackwright/platform';
 import type { ResolveAnswer, ResolveImage } from '../../images/index.ts';
-import { isOutdated, knownDigest, type Resolved } from '../facts/target.ts';
+import { isOutdated, knownDigest, type ResolvedImage } from '../facts/target.ts';
 import { digestOf } from '../policy/image-name.ts';
 
 /** How often a tag is resolved by default. */
@@ -21,7 +21,7 @@ const retryDelayMs = 30_000;
 interface Lookup {
   readonly reference: string;
   /** The newest answer, until it was delivered. */
-  answer: Resolved | undefined;
+  answer: ResolvedImage | undefined;
   timer: Cancel | undefined;
   /** Undefined: there was no answer yet. */
   answered: Answered | undefined;
@@ -58,7 +58,7 @@ export class LookingUp {
   }
 
   /** The answer that has come since the last call; starts resolving when the name is new. */
-  take(poolId: PoolId, record: wire.PoolRecord): Resolved | undefined {
+  take(poolId: PoolId, record: wire.PoolRecord): ResolvedImage | undefined {
     const reference = record.pool?.spec?.image ?? '';
     const lookup = this.#lookups.get(poolId);
     const answer = lookup?.answer;
@@ -80,7 +80,7 @@ export class LookingUp {
   }
 
   /** The answer was not written: it is delivered again. */
-  putBack(poolId: PoolId, answer: Resolved | undefined): void {
+  putBack(poolId: PoolId, answer: ResolvedImage | undefined): void {
     const lookup = this.#lookups.get(poolId);
     if (answer === undefined || lookup?.reference !== answer.reference) return;
     lookup.answer ??= answer;

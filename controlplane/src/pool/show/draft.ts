@@ -25,7 +25,7 @@ import { rolloutPlan } from './view.ts';
 /** The most hosts outside the pool that are listed; the rest are counted. */
 const shownMax = 5;
 
-export interface Drafted {
+export interface DraftedPool {
   /** The resulting pool. */
   readonly record: wire.PoolRecord;
   /** The present pool; undefined: there is none. */
@@ -43,7 +43,7 @@ export function needsLookup(record: wire.PoolRecord): boolean {
 
 /** The order of the rollout over the pool's future hosts, and the effects on other hosts. */
 export function draftPlan(
-  { record: wanted, before, digest, platforms }: Drafted,
+  { record: wanted, before, digest, platforms }: DraftedPool,
   { hosts, others, registries }: Pick<PoolSnapshot, 'hosts' | 'others' | 'registries'>,
   nowMs: number,
 ): RolloutPlan {

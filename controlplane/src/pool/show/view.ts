@@ -26,7 +26,7 @@ import { targetOf } from '../facts/target.ts';
 import { historyLimitDefault, historyOf } from '../ledger/history.ts';
 
 /** The inputs of a view. */
-export interface Viewed {
+export interface PoolViewInputs {
   readonly record: wire.PoolRecord;
   readonly hosts: readonly SeenHost[];
   readonly ledger: readonly wire.DeploymentRecord[];
@@ -38,7 +38,7 @@ function byUid(hosts: readonly SeenHost[]): ReadonlyMap<HostUid, SeenHost> {
 }
 
 /** The pool with its counts and its newest history; the caller adds the etag. */
-export function shownPool(viewed: Viewed): Pool {
+export function shownPool(viewed: PoolViewInputs): Pool {
   const { record, hosts, nowMs } = viewed;
   const pool = clone(PoolSchema, record.pool ?? create(PoolSchema));
   pool.status ??= create(PoolStatusSchema);
@@ -62,7 +62,7 @@ export function shownPool(viewed: Viewed): Pool {
 
 /** `limit` unset: the pool's own limit. */
 export function shownHistory(
-  { record, hosts, ledger }: Viewed,
+  { record, hosts, ledger }: PoolViewInputs,
   limit: number = historyLimitDefault,
 ): DeployHistoryEntry[] {
   const uids = new Set(record.members.map(({ hostUid }) => hostUid));
@@ -72,7 +72,7 @@ export function shownHistory(
 
 /** Each host of the pool, and the selected or named hosts that it does not get. */
 export function shownHosts(
-  { record, hosts, nowMs }: Viewed,
+  { record, hosts, nowMs }: PoolViewInputs,
   others: readonly OtherPool[],
 ): PoolHost[] {
   const surveyed = survey(record, byUid(hosts), nowMs);
@@ -126,7 +126,7 @@ interface Planned {
 }
 
 /** The order of the rollout over the hosts, at present; blocked hosts come last. */
-export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
+export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { target, held, surveyedHosts, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);

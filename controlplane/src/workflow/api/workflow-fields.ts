@@ -6,10 +6,10 @@ import {
   type WorkflowRun,
   WorkflowRunStateSchema,
 } from '@rackwright/messages';
-import type { Fields } from '../../filter/index.ts';
+import type { FilterFields } from '../../filter/index.ts';
 
 /** The fields of a run, for `ListWorkflowRunsRequest.filter`. */
-export const workflowRunFields: Fields<WorkflowRun> = {
+export const workflowRunFields: FilterFields<WorkflowRun> = {
   number: { kind: 'number', of: ({ number }) => Number(number) },
   state: { kind: 'choice', of: ({ state }) => state, choices: WorkflowRunStateSchema },
   failure: {
@@ -26,7 +26,7 @@ export const workflowRunFields: Fields<WorkflowRun> = {
 };
 
 /** The fields of a workflow with its latest run, for `ListWorkflowsRequest.filter`. */
-export const workflowFields: Fields<Workflow> = {
+export const workflowFields: FilterFields<Workflow> = {
   name: { kind: 'text', of: ({ name }) => name },
   uid: { kind: 'text', of: ({ uid }) => uid },
   disabled: {

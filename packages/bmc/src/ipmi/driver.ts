@@ -1,6 +1,6 @@
 import { type Clock, type Exec, type Names, readAddress } from '@rackwright/platform';
 import {
-  type Asserted,
+  type BmcAssertion,
   type BmcConsole,
   type BmcDriver,
   type BmcFailed,
@@ -156,13 +156,13 @@ export class IpmiDriver implements BmcDriver {
   }
 
   /** IPMI 2.0 has no read of the lamp but by optional bits that few BMCs set (§28.2, byte 3). */
-  async setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  async setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     const done = await this.#act(commands.identify(lit), signal);
     if (done.kind !== 'ok') return done;
     return ok({ changed: true, notes: ['IPMI does not let the lamp be read back'] });
   }
 
-  async resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  async resetBmc(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     const done = await this.#act(commands.coldReset, signal);
     // The BMC may restart before it answers.
     if (done.kind !== 'ok' && !mayHaveHappened(done)) return done;
@@ -192,7 +192,7 @@ export class IpmiDriver implements BmcDriver {
   async setBootOverride(
     override: BootOverride,
     signal?: AbortSignal,
-  ): Promise<BmcResult<Asserted>> {
+  ): Promise<BmcResult<BmcAssertion>> {
     const wanted = bootFlagsFor(override);
     const done = await this.#act(commands.setBootFlags(wanted), signal);
     if (done.kind !== 'ok') return done;
@@ -212,7 +212,7 @@ export class IpmiDriver implements BmcDriver {
     return failed('notApplied', 'the BMC accepted the boot override and did not keep it', words);
   }
 
-  async setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  async setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     const before = await this.powerState(signal);
     if (before.kind !== 'ok') return before;
     if (before.value === state) return ok({ changed: false, notes: [] });
@@ -244,7 +244,7 @@ export class IpmiDriver implements BmcDriver {
     return done.kind === 'ok' ? ok({ asked: true }) : done;
   }
 
-  clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  clearEventLog(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     const { clock, readBack } = this.#parts;
     const calls: LogCalls = {
       entries: () => this.#raw(commands.logInfo, logEntries, signal),

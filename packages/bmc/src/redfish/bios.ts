@@ -6,7 +6,7 @@
  *    read, the BMC is left to judge.
  * 3. No password is read or set.
  */
-import { type Asserted, type BiosSettings, type BmcResult, failed, ok } from '../driver.ts';
+import { type BiosSettings, type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
 import { readUntil } from '../read-back.ts';
 import { type BiosSetting, type BmcBios, biosSettingsMax } from '../readings.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
@@ -37,7 +37,7 @@ export async function stageBios(
   system: Resource,
   wanted: BiosSettings,
   calls: ActCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const bios = await findBios(system, readBy(calls));
   if (bios.kind !== 'ok') return bios;
   const { current, target } = bios.value;
@@ -83,7 +83,7 @@ export async function checkBios(
   system: Resource,
   wanted: BiosSettings,
   calls: ActCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const { clock, readBack, signal } = calls;
   const first = await findBios(system, readBy(calls));
   if (first.kind === 'failed') return first;

@@ -3,7 +3,7 @@
  * system names a settings resource that has an order, the change goes to that resource, and the
  * next boot applies it.
  */
-import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
+import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
 import { readUntil } from '../read-back.ts';
 import { type BmcBootOrder, bootOptionsMax } from '../readings.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
@@ -49,7 +49,7 @@ export async function setBootOrder(
   system: Resource,
   first: readonly string[],
   calls: ActCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const now = orderIn(system);
   if (now === undefined) return none;
   const unknown = first.filter((id) => !now.includes(id));

@@ -14,9 +14,9 @@ import { noAnswer } from '../no-answer.ts';
 import { waysOf } from '../vendors.ts';
 import { type JsonObject, objectAt, parseObject, pathOf } from './json.ts';
 import {
-  type Answered,
-  type Asked,
+  type HttpAnswer,
   namesMessage,
+  type RequestTarget,
   refusalOfNonsense,
   refusalOfStatus,
   safeWords,
@@ -40,7 +40,7 @@ export interface Resource {
 }
 
 /** A service's answer to an order that it carries out later. */
-export interface Taken {
+export interface AcceptedOrder {
   /** Empty: it had no body. */
   readonly body: JsonObject;
   /** The path of the task that reports the outcome. */
@@ -116,12 +116,12 @@ export class Conversation {
     path: string,
     body: JsonObject,
     signal: AbortSignal | undefined,
-  ): Promise<BmcResult<Taken>> {
+  ): Promise<BmcResult<AcceptedOrder>> {
     return this.#taken({ method: 'POST', path, body }, signal);
   }
 
   /** Deletes a resource, now or later. */
-  async remove(path: string, signal: AbortSignal | undefined): Promise<BmcResult<Taken>> {
+  async remove(path: string, signal: AbortSignal | undefined): Promise<BmcResult<AcceptedOrder>> {
     return this.#taken({ method: 'DELETE', path }, signal);
   }
 
@@ -229,14 +229,14 @@ export class Conversation {
     return refusalOfStatus(answer.value, this.#asked('POST', path), { signedIn: false });
   }
 
-  async #taken(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<Taken>> {
+  async #taken(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<AcceptedOrder>> {
     const answer = await this.#succeed(request, signal);
     if (answer.kind !== 'ok') return answer;
     const location = this.#ownPath(answer.value.headers['location']);
     return ok({ body: parseObject(answer.value.body) ?? {}, location });
   }
 
-  async #succeed(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<Answered>> {
+  async #succeed(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<HttpAnswer>> {
     const answer = await this.#send(request, signal);
     if (answer.kind !== 'ok' || answer.value.status < 400) return answer;
     const asked = this.#asked(request.method, request.path);
@@ -247,7 +247,7 @@ export class Conversation {
   async #send(
     { method, path, body, headers = {} }: Sent,
     signal: AbortSignal | undefined,
-  ): Promise<BmcResult<Answered>> {
+  ): Promise<BmcResult<HttpAnswer>> {
     const request: HttpsRequest = {
       method,
       path,
@@ -300,7 +300,7 @@ export class Conversation {
     }
   }
 
-  #asked(method: string, path: string): Asked {
+  #asked(method: string, path: string): RequestTarget {
     const { password } = this.#parts.target;
     const authorization = this.#authorization;
     const secrets = [password];
@@ -320,7 +320,10 @@ interface Sent {
 const baseHeaders = { accept: 'application/json', 'odata-version': '4.0' };
 const withBody = { 'content-type': 'application/json' };
 
-function strangeStatus({ status, headers }: Answered, { method, path }: Asked): BmcResult<never> {
+function strangeStatus(
+  { status, headers }: HttpAnswer,
+  { method, path }: RequestTarget,
+): BmcResult<never> {
   const to = headers['location'];
   if (to === undefined) return failed('protocol', `the BMC answers ${status} to ${method} ${path}`);
   const message = 'the BMC redirects to another place, which is not followed: use that address';

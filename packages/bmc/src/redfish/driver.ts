@@ -8,8 +8,8 @@
  * 3. Of several systems the driver takes the one that fits what is known of the host, or none.
  */
 import {
-  type Asserted,
   type BiosSettings,
+  type BmcAssertion,
   type BmcDriver,
   type BmcIdentity,
   type BmcInventory,
@@ -105,7 +105,7 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#inCalls(async (governed) => {
       const set = await governed((talk) => this.#tellBoot(talk, override, signal));
       if (set.kind !== 'ok') return set;
@@ -128,8 +128,8 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#inCalls<Asserted>(async (governed) => {
+  setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
+    return this.#inCalls<BmcAssertion>(async (governed) => {
       const result = await governed((talk) => this.#tellPower(talk, state, state, signal));
       if (result.kind === 'ok' && result.value === 'holds')
         return ok({ changed: false, notes: [] });
@@ -162,8 +162,8 @@ export class RedfishDriver implements BmcDriver {
     );
   }
 
-  clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#inCalls<Asserted>(async (governed) => {
+  clearEventLog(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
+    return this.#inCalls<BmcAssertion>(async (governed) => {
       const get: Get = (path) => governed((talk) => talk.get(path, signal));
       const system = await governed((talk) => this.#system(talk, signal));
       const isFit = ({ clearPath }: EventLog): boolean => clearPath !== undefined;
@@ -209,7 +209,7 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#acting((system, calls) => switchIndicator(system, lit, calls), signal);
   }
 
@@ -217,11 +217,11 @@ export class RedfishDriver implements BmcDriver {
     return this.#reading(readBios, signal);
   }
 
-  stageBios(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  stageBios(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#acting((system, calls) => stageBios(system, wanted, calls), signal);
   }
 
-  checkBios(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  checkBios(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     const readBack = this.#parts.settle ?? defaultSettleTimings;
     const check = (system: Resource, calls: ActCalls) =>
       checkBios(system, wanted, { ...calls, readBack });
@@ -232,7 +232,7 @@ export class RedfishDriver implements BmcDriver {
     order: FirmwareOrder,
     tell: TellUpdate,
     signal?: AbortSignal,
-  ): Promise<BmcResult<Asserted>> {
+  ): Promise<BmcResult<BmcAssertion>> {
     const { clock, readBack, options, update = defaultUpdateTimings } = this.#parts;
     const allowed = options.firmwareUrls;
     const fresh = this.#fresh(signal);
@@ -248,7 +248,7 @@ export class RedfishDriver implements BmcDriver {
     order: VolumeOrder,
     tell: TellUpdate,
     signal?: AbortSignal,
-  ): Promise<BmcResult<Asserted>> {
+  ): Promise<BmcResult<BmcAssertion>> {
     const { volumes = defaultVolumeTimings } = this.#parts;
     const anew: GovernedCall = (act) => this.#anew(act, signal);
     const fresh = this.#fresh(signal);
@@ -261,11 +261,11 @@ export class RedfishDriver implements BmcDriver {
     return this.#reading(readBootOrder, signal);
   }
 
-  setBootOrder(first: readonly string[], signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  setBootOrder(first: readonly string[], signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#acting((system, calls) => setBootOrder(system, first, calls), signal);
   }
 
-  resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  resetBmc(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#inCalls(async (governed) => {
       const bmc = await governed((talk) => this.#bmc(talk, signal));
       if (bmc.kind !== 'ok') return bmc;
@@ -287,11 +287,11 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  insertMedia(url: string, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  insertMedia(url: string, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#acting((system, calls) => insertMedia(system, url, calls), signal);
   }
 
-  ejectMedia(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  ejectMedia(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#acting(ejectMedia, signal);
   }
 
@@ -315,9 +315,9 @@ export class RedfishDriver implements BmcDriver {
   }
 
   #acting(
-    act: (system: Resource, calls: ActCalls) => Promise<BmcResult<Asserted>>,
+    act: (system: Resource, calls: ActCalls) => Promise<BmcResult<BmcAssertion>>,
     signal: AbortSignal | undefined,
-  ): Promise<BmcResult<Asserted>> {
+  ): Promise<BmcResult<BmcAssertion>> {
     const { clock, readBack } = this.#parts;
     return this.#inCalls(async (governed) => {
       const system = await governed((talk) => this.#system(talk, signal));

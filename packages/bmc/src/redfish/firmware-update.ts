@@ -8,7 +8,7 @@
  * 3. The BMC fetches only from places that this agent's configuration allows.
  */
 import {
-  type Asserted,
+  type BmcAssertion,
   type BmcFailed,
   type BmcResult,
   type FirmwareOrder,
@@ -68,7 +68,7 @@ export async function updateFirmware(
   order: FirmwareOrder,
   tell: TellUpdate,
   calls: UpdateCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const get = readBy(calls);
   const path = pathOf(objectAt(root, 'UpdateService'));
   const service = path === undefined ? noUpdates : await get(path);
@@ -161,7 +161,7 @@ async function readBack(
   { component, version }: FirmwareOrder,
   endMs: number,
   { clock, fresh, update, signal }: UpdateCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const windowMs = Math.max(endMs - clock.suspendAwareMs(), 0);
   const timings: ReadBackTimings = { windowMs, pollMs: update.pollMs };
   const read = async () => {

@@ -16,7 +16,7 @@ import {
 import type { Resource } from './conversation.ts';
 import { type JsonObject, numberAt, objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import { adapterInterfaces, merged } from './network-adapters.ts';
-import { isThere, PartReader, partsMax, type Read } from './part-reader.ts';
+import { isThere, PartReader, partsMax, type ResourceReader } from './part-reader.ts';
 
 const storagesMax = 16;
 /** Adapters are many resources each; they come last, and earlier reads count against this. */
@@ -28,7 +28,7 @@ const adapterRequestsMax = 128;
  */
 export async function readInventory(
   system: Resource,
-  read: Read,
+  read: ResourceReader,
   wanted: readonly BmcPart[],
 ): Promise<BmcResult<BmcInventory>> {
   const reader = new PartReader(read);

@@ -3,7 +3,7 @@
  * boot order; and the list of firmware. A success of an action means "accepted": only what is read
  * back counts.
  */
-import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
+import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
 import { readUntil } from '../read-back.ts';
 import { type BmcFirmware, type FirmwareComponent, firmwareComponentsMax } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
@@ -43,7 +43,7 @@ export async function switchIndicator(
   system: Resource,
   lit: boolean,
   calls: ActCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const { governed, clock, readBack, signal } = calls;
   const get = readBy(calls);
   const path = chassisPathOf(system);

@@ -3,7 +3,7 @@
  * URL. Only what is read back counts: a medium is in when the drive names it and reports it as
  * inserted.
  */
-import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
+import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
 import { readUntil } from '../read-back.ts';
 import { waysOf } from '../vendors.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
@@ -25,7 +25,7 @@ export async function insertMedia(
   system: Resource,
   url: string,
   calls: ActCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const drive = await findDrive(system, readBy(calls));
   if (drive.kind !== 'ok') return drive;
   const before = mediumIn(drive.value);
@@ -41,7 +41,10 @@ export async function insertMedia(
 }
 
 /** Empties the drive. A BMC without such a drive holds no medium. */
-export async function ejectMedia(system: Resource, calls: ActCalls): Promise<BmcResult<Asserted>> {
+export async function ejectMedia(
+  system: Resource,
+  calls: ActCalls,
+): Promise<BmcResult<BmcAssertion>> {
   const drive = await findDrive(system, readBy(calls));
   if (drive.kind === 'failed' && drive.type === 'mediaMissing') {
     return ok({ changed: false, notes: [] });
@@ -107,7 +110,7 @@ function insertBodies(url: string): readonly JsonObject[] {
   return waysOf('insertMedia').map((way) => bodies[way]);
 }
 
-function empty(drive: Resource, calls: ActCalls): Promise<BmcResult<Asserted>> {
+function empty(drive: Resource, calls: ActCalls): Promise<BmcResult<BmcAssertion>> {
   const how = {
     action: '#VirtualMedia.EjectMedia',
     bodies: [{}],
@@ -131,7 +134,7 @@ async function tell(
   { action, bodies, patch = bodies[0] ?? {}, purpose }: Order,
   holds: (medium: Medium) => boolean,
   calls: ActCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const path = pathOf(objectAt(objectAt(drive.body, 'Actions'), action), 'target');
   let result: BmcResult<void> = ok(undefined);
   if (path === undefined)

@@ -6,7 +6,7 @@ import { type JsonObject, objectsAt, pathOf } from './json.ts';
 
 const pagesMax = 32;
 
-export interface Listed {
+export interface MemberList {
   readonly members: readonly JsonObject[];
   readonly hasMore: boolean;
 }
@@ -16,7 +16,7 @@ export async function listedIn(
   path: string,
   get: Get,
   membersMax: number,
-): Promise<Listed | Exclude<BmcResult<never>, { kind: 'ok' }>> {
+): Promise<MemberList | Exclude<BmcResult<never>, { kind: 'ok' }>> {
   const members: JsonObject[] = [];
   let next: string | undefined = path;
   for (let page = 0; next !== undefined && page < pagesMax; page += 1) {

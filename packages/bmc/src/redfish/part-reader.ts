@@ -6,16 +6,16 @@ import { type JsonObject, objectAt, pathsAt, textAt } from './json.ts';
 /** Parts of one kind that are read; each costs a request. */
 export const partsMax = 64;
 
-export type Read = (path: string) => Promise<BmcResult<Resource>>;
+export type ResourceReader = (path: string) => Promise<BmcResult<Resource>>;
 
 export class PartReader {
   complete = true;
   /** Why it went no further; undefined: it did. */
   stopped: Exclude<BmcResult<never>, { kind: 'ok' }> | undefined;
-  readonly #read: Read;
+  readonly #read: ResourceReader;
   #requestsLeft: number;
 
-  constructor(read: Read, requestsMax = Number.POSITIVE_INFINITY) {
+  constructor(read: ResourceReader, requestsMax = Number.POSITIVE_INFINITY) {
     this.#read = read;
     this.#requestsLeft = requestsMax;
   }

@@ -10,7 +10,7 @@ import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.
 import { objectAt, objectsAt, parseObject, textAt } from './json.ts';
 
 export type BmcRefusal = BmcFailed | BmcTransient;
-export type Answered = Extract<HttpsOutcome, { kind: 'answered' }>;
+export type HttpAnswer = Extract<HttpsOutcome, { kind: 'answered' }>;
 
 const wordsCharactersMax = 512;
 const excerptCharactersMax = 80;
@@ -19,7 +19,7 @@ const messagesMax = 4;
 const askAgainSecondsMax = 300;
 
 /** The target of a request: for messages. */
-export interface Asked {
+export interface RequestTarget {
   readonly method: string;
   readonly path: string;
   /** Taken out of the BMC's words, should they appear. */
@@ -32,8 +32,8 @@ const unknownStatuses: ReadonlySet<number> = new Set([404, 405, 410, 501]);
 
 /** An answer of 400 and above. `signedIn`: by a session that the BMC had granted. */
 export function refusalOfStatus(
-  answer: Answered,
-  asked: Asked,
+  answer: HttpAnswer,
+  asked: RequestTarget,
   { signedIn }: { readonly signedIn: boolean },
 ): BmcRefusal {
   const { status } = answer;
@@ -67,7 +67,7 @@ export function mayHaveHappened(refusal: BmcRefusal): boolean {
 }
 
 /** Retry-After in seconds (RFC 9110 §10.2.3); a date refers to another clock. */
-function askAgainIn({ headers }: Answered): number | undefined {
+function askAgainIn({ headers }: HttpAnswer): number | undefined {
   const seconds = /^\d{1,6}$/.exec(headers['retry-after']?.trim() ?? '');
   return seconds === null ? undefined : Math.min(Number(seconds[0]), askAgainSecondsMax) * 1_000;
 }
@@ -85,14 +85,14 @@ function refusedSignIn(words: string): BmcFailed {
 }
 
 /** A success whose content no Redfish service would send. */
-export function refusalOfNonsense(answer: Answered, asked: Asked): BmcFailed {
+export function refusalOfNonsense(answer: HttpAnswer, asked: RequestTarget): BmcFailed {
   const statusText = `${answer.status}: ${excerpt(answer)}`;
   const message = 'what answers is no Redfish service: correct the address, or restart the BMC';
   return failed('protocol', message, safeWords(statusText, asked.secrets));
 }
 
 /** The messages of an error, or the answer's text where it has none. */
-export function wordsOf(answer: Answered): string {
+export function wordsOf(answer: HttpAnswer): string {
   const body = parseObject(answer.body);
   if (body === undefined) return excerpt(answer);
   const error = objectAt(body, 'error');
@@ -109,13 +109,13 @@ export function wordsOf(answer: Answered): string {
 }
 
 /** Whether an error names one of DMTF's messages, in any version of its registry. */
-export function namesMessage(answer: Answered, key: string): boolean {
+export function namesMessage(answer: HttpAnswer, key: string): boolean {
   const error = objectAt(parseObject(answer.body) ?? {}, 'error');
   const ids = objectsAt(error, '@Message.ExtendedInfo').map((one) => textAt(one, 'MessageId'));
   return [...ids, textAt(error, 'code')].some((id) => id?.endsWith(`.${key}`) === true);
 }
 
-function excerpt({ headers, body }: Answered): string {
+function excerpt({ headers, body }: HttpAnswer): string {
   const type = headers['content-type'] ?? 'without a content type';
   if (body.length === 0) return `nothing (${type})`;
   const text = new TextDecoder().decode(body.subarray(0, excerptCharactersMax * 4));

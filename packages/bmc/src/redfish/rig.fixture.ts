@@ -4,7 +4,7 @@
  */
 import { nodeClock, nodeHttpClient } from '@rackwright/platform/node';
 import {
-  type BootChoice,
+  type PowerOnBoot,
   type RedfishBmc,
   type RedfishBmcOptions,
   startRedfishBmc,
@@ -34,12 +34,12 @@ export interface SimulatedHost {
   readonly bmc: RedfishBmc;
   isOn(): boolean;
   /** The order of its last power-on. */
-  bootedFrom(): BootChoice | undefined;
+  bootedFrom(): PowerOnBoot | undefined;
 }
 
 export async function startHost(changes: Partial<RedfishBmcOptions> = {}): Promise<SimulatedHost> {
   let on = false;
-  let boot: BootChoice | undefined;
+  let boot: PowerOnBoot | undefined;
   const { habits, ...others } = changes;
   const bmc = await startRedfishBmc({
     user,

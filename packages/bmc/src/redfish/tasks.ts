@@ -14,7 +14,7 @@ import {
   transient,
 } from '../driver.ts';
 import type { ActCalls } from './acting.ts';
-import type { Get, Taken } from './conversation.ts';
+import type { AcceptedOrder, Get } from './conversation.ts';
 import { type JsonObject, numberAt, objectsAt, pathOf, textAt } from './json.ts';
 
 export interface TaskCalls extends ActCalls {
@@ -37,7 +37,7 @@ export function isTrouble(result: BmcResult<unknown>): boolean {
 }
 
 /** Services answer a task, or name where to look for it. */
-export function taskIn({ body, location }: Taken): string | undefined {
+export function taskIn({ body, location }: AcceptedOrder): string | undefined {
   const isTask = textAt(body, '@odata.type')?.startsWith('#Task.') === true;
   return (isTask ? pathOf(body) : undefined) ?? location;
 }

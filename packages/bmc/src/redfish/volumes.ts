@@ -12,7 +12,7 @@
  */
 import { pause } from '@rackwright/platform';
 import {
-  type Asserted,
+  type BmcAssertion,
   type BmcResult,
   failed,
   ok,
@@ -24,7 +24,7 @@ import {
 import { readUntil } from '../read-back.ts';
 import { volumeTypes, waysOf } from '../vendors.ts';
 import { isRefused, readBy } from './acting.ts';
-import type { Conversation, Get, Resource, Taken } from './conversation.ts';
+import type { AcceptedOrder, Conversation, Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 import { listedIn } from './pages.ts';
 import { isThere } from './part-reader.ts';
@@ -84,7 +84,7 @@ export async function applyVolumes(
   order: VolumeOrder,
   tell: TellUpdate,
   calls: VolumeCalls,
-): Promise<BmcResult<Asserted>> {
+): Promise<BmcResult<BmcAssertion>> {
   const get = readBy(calls);
   const storage = await findStorage(system, order.controller, get);
   if (storage.kind !== 'ok') return storage;
@@ -257,7 +257,10 @@ interface Change {
   holds(volumes: readonly Volume[]): boolean;
 }
 
-type Order = (talk: Conversation, signal: AbortSignal | undefined) => Promise<BmcResult<Taken>>;
+type Order = (
+  talk: Conversation,
+  signal: AbortSignal | undefined,
+) => Promise<BmcResult<AcceptedOrder>>;
 
 function deletionOf(volume: Volume): Change {
   const { path, raidType, paths } = volume;
@@ -364,7 +367,7 @@ async function orderChange(
   return refuse(`the BMC refuses to ${change.text}${lost}`, refused);
 }
 
-function isBusy(taken: BmcResult<Taken>): boolean {
+function isBusy(taken: BmcResult<AcceptedOrder>): boolean {
   return taken.kind === 'transient' && taken.reason === 'busy';
 }
 
@@ -384,7 +387,7 @@ function isAsWanted(volumes: readonly Volume[], targets: readonly Target[]): boo
 function judge(
   after: BmcResult<readonly Volume[]>,
   targets: readonly Target[],
-): BmcResult<Asserted> {
+): BmcResult<BmcAssertion> {
   // (2)
   if (after.kind === 'transient' && after.reason !== 'cancelled') {
     return failed('stillPending', 'the BMC does not tell its volumes any more', after.message);

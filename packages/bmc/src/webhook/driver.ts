@@ -10,7 +10,7 @@
  */
 import type { Clock, HttpClient, HttpsRequest, WebClient } from '@rackwright/platform';
 import {
-  type Asserted,
+  type BmcAssertion,
   type BmcDriver,
   type BmcFailed,
   type BmcIdentity,
@@ -81,7 +81,7 @@ export class WebhookDriver implements BmcDriver {
     return power.kind === 'ok' ? ok({ power: power.value }) : power;
   }
 
-  async setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+  async setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     const before = await this.powerState(signal);
     if (before.kind !== 'ok') return before;
     if (before.value === state) return ok({ changed: false, notes: [] });
@@ -109,15 +109,15 @@ export class WebhookDriver implements BmcDriver {
     return unknownHere('a soft off');
   }
 
-  async clearEventLog(): Promise<BmcResult<Asserted>> {
+  async clearEventLog(): Promise<BmcResult<BmcAssertion>> {
     return unknownHere('an event log');
   }
 
-  async setIndicator(): Promise<BmcResult<Asserted>> {
+  async setIndicator(): Promise<BmcResult<BmcAssertion>> {
     return unknownHere('a lamp');
   }
 
-  async resetBmc(): Promise<BmcResult<Asserted>> {
+  async resetBmc(): Promise<BmcResult<BmcAssertion>> {
     return unknownHere('a restart');
   }
 

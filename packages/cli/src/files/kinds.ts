@@ -32,7 +32,7 @@ export const kindNames = [
 export type KindName = (typeof kindNames)[number];
 
 /** An object as the control plane has it. */
-export interface Existing {
+export interface ExistingObject {
   readonly name: string;
   readonly etag: string;
   /** The fields that a person sets. */
@@ -53,12 +53,12 @@ interface WriteOptions {
 }
 
 /** A reference from one object to another: the field that has it, as violations name fields. */
-export interface Reference {
+export interface ObjectReference {
   readonly field: string;
   readonly name: string;
 }
 
-export interface Kind {
+export interface ObjectKind {
   readonly name: KindName;
   /**
    * The word in `get hosts`, and the first segment of names; the fleet has no other than "fleet".
@@ -67,9 +67,9 @@ export interface Kind {
   readonly schema: DescMessage;
   /** Fields that a person gives, by their names in JSON. */
   readonly fields: readonly string[];
-  references(wanted: WantedResource): readonly Reference[];
-  list(clients: FileClients): Promise<Existing[]>;
-  get(clients: FileClients, name: string): Promise<Existing>;
+  references(wanted: WantedResource): readonly ObjectReference[];
+  list(clients: FileClients): Promise<ExistingObject[]>;
+  get(clients: FileClients, name: string): Promise<ExistingObject>;
   create(clients: FileClients, wanted: WantedResource, options: WriteOptions): Promise<unknown>;
   update(
     clients: FileClients,
@@ -80,7 +80,7 @@ export interface Kind {
 }
 
 /** In the order in which they are made: a resource that others name comes first. */
-export const kinds: readonly Kind[] = [
+export const kinds: readonly ObjectKind[] = [
   kindOf(RackSchema, {
     name: 'Rack',
     collection: 'racks',
@@ -210,18 +210,18 @@ export const kinds: readonly Kind[] = [
 const updateMask = { paths: ['*'] };
 
 /** The kind of objects with such a name. */
-export function kindNamed(name: string): Kind | undefined {
+export function kindNamed(name: string): ObjectKind | undefined {
   return kinds.find((kind) => kind.name === name);
 }
 
 /** "hosts/h1" of "h1"; names with more than an id are left as they are. */
-export function fullName(kind: Kind, given: string): string {
+export function fullName(kind: ObjectKind, given: string): string {
   if (kind.name === 'Fleet' || given.includes('/')) return given;
   return kind.name === 'Workflow' ? given : `${kind.collection}/${given}`;
 }
 
 /** The pattern of the kind's names. */
-export function nameShape(kind: Kind): RegExp {
+export function nameShape(kind: ObjectKind): RegExp {
   if (kind.name === 'Fleet') return /^fleet$/;
   const id = '[a-z][a-z0-9-]{0,62}';
   if (kind.name === 'Workflow') return new RegExp(`^hosts/${id}/workflows/${id}$`);
@@ -237,7 +237,7 @@ interface KindParts<D extends DescMessage> {
   readonly name: KindName;
   readonly collection: string;
   readonly fields: readonly string[];
-  references?(message: MessageShape<D>): readonly Reference[];
+  references?(message: MessageShape<D>): readonly ObjectReference[];
   list(clients: FileClients): Promise<(MessageShape<D> & Resource)[]>;
   get(clients: FileClients, name: string): Promise<MessageShape<D> & Resource>;
   create(
@@ -249,9 +249,9 @@ interface KindParts<D extends DescMessage> {
   update(clients: FileClients, message: MessageShape<D>, options: WriteOptions): Promise<unknown>;
 }
 
-function kindOf<D extends DescMessage>(schema: D, parts: KindParts<D>): Kind {
+function kindOf<D extends DescMessage>(schema: D, parts: KindParts<D>): ObjectKind {
   const { name, collection, fields } = parts;
-  const existing = (message: MessageShape<D> & Resource): Existing => {
+  const existing = (message: MessageShape<D> & Resource): ExistingObject => {
     const { name: own, etag } = message;
     return { name: own, etag, value: plainOf(schema, message, fields) };
   };
@@ -285,7 +285,7 @@ export function messageOf<D extends DescMessage>(
 }
 
 /** Its password is never read, and written only when it is given. */
-function credentialKind(): Kind {
+function credentialKind(): ObjectKind {
   const fields = ['username', 'bmcNetworks', 'racks'];
   const plain = kindOf(CredentialSchema, {
     name: 'Credential',
@@ -318,14 +318,14 @@ function credentialKind(): Kind {
   };
 }
 
-function hostReferences(path: string, spec: HostSpec | undefined): readonly Reference[] {
+function hostReferences(path: string, spec: HostSpec | undefined): readonly ObjectReference[] {
   return [
     { field: `${path}.rack`, name: spec?.rack ?? '' },
     { field: `${path}.bmc.credential`, name: spec?.bmc?.credential ?? '' },
   ];
 }
 
-function registryReferences(registries: readonly ImageRegistry[]): readonly Reference[] {
+function registryReferences(registries: readonly ImageRegistry[]): readonly ObjectReference[] {
   return registries.flatMap(({ credential, mirrors }, index) => {
     const field = `fleet.spec.registries[${index}]`;
     const own = { field: `${field}.credential`, name: credential };

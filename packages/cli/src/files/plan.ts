@@ -13,9 +13,9 @@ import { createHash } from 'node:crypto';
 import { ApiFailure, type FieldViolation } from '@rackwright/messages';
 import type { FileClients } from './clients.ts';
 import { differences } from './compare.ts';
-import { type Existing, kinds, type WantedResource } from './kinds.ts';
+import { type ExistingObject, kinds, type WantedResource } from './kinds.ts';
 import { type FileObject, positionOfField } from './read.ts';
-import type { Problem } from './yaml.ts';
+import type { YamlProblem } from './yaml.ts';
 
 /** Calls at once. */
 const widthMax = 8;
@@ -24,7 +24,7 @@ export interface PlanStep {
   readonly object: FileObject;
   readonly action: 'create' | 'change' | 'unchanged';
   /** The present resource; undefined when it is to be made. */
-  readonly existing?: Existing;
+  readonly existing?: ExistingObject;
   readonly wanted: WantedResource;
   /** The changes, in lines. */
   readonly lines: readonly string[];
@@ -33,7 +33,7 @@ export interface PlanStep {
 /** The problems of one object. */
 export interface RefusedObject {
   readonly object: FileObject;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly YamlProblem[];
 }
 
 /** Compares the objects with the present resources, in the order in which they will be written. */
@@ -122,7 +122,11 @@ async function requestIdOf(clients: FileClients, step: PlanStep): Promise<string
  * Problems in a refusal that will still hold when the file is applied: a problem about an object
  * that the file makes itself is none.
  */
-function problemsOf(error: unknown, step: PlanStep, made: ReadonlySet<string>): readonly Problem[] {
+function problemsOf(
+  error: unknown,
+  step: PlanStep,
+  made: ReadonlySet<string>,
+): readonly YamlProblem[] {
   const { object } = step;
   if (!(error instanceof ApiFailure)) throw error;
   const { error: failure } = error;
@@ -149,7 +153,7 @@ function problemsOf(error: unknown, step: PlanStep, made: ReadonlySet<string>): 
   }
 }
 
-function problemOf({ line, column }: FileObject, message: string): Problem {
+function problemOf({ line, column }: FileObject, message: string): YamlProblem {
   return { line, column, message };
 }
 

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
 import { positionOfField, readObjects } from './read.ts';
 import { fileObject, jsonText, yamlText } from './write.ts';
-import type { Problem } from './yaml.ts';
+import type { YamlProblem } from './yaml.ts';
 
 function problems(text: string): string[] {
   const read = readObjects(text);
   if (read.kind === 'ok') return [];
-  return read.problems.map(({ line, column, message }: Problem) => `${line}:${column} ${message}`);
+  return read.problems.map(
+    ({ line, column, message }: YamlProblem) => `${line}:${column} ${message}`,
+  );
 }
 
 function objects(text: string) {

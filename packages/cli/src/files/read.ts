@@ -12,10 +12,10 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { errorText, nearestName } from '@rackwright/platform';
 import { isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
-import { fullName, type Kind, kindNamed, kindNames, kinds, nameShape } from './kinds.ts';
+import { fullName, kindNamed, kindNames, kinds, nameShape, type ObjectKind } from './kinds.ts';
 import { enumWord, messageFrom, type Plain, type PlainObject, plainOf } from './plain.ts';
 import { readShort } from './short-values.ts';
-import { listed, type Problem, type TextPosition, writtenAs, YamlText } from './yaml.ts';
+import { listed, type TextPosition, writtenAs, type YamlProblem, YamlText } from './yaml.ts';
 
 /** Largest file, in bytes. */
 export const fileBytesMax = 16 * 1024 * 1024;
@@ -28,7 +28,7 @@ export type PasswordSource =
 
 /** One object of a file. */
 export interface FileObject extends TextPosition {
-  readonly kind: Kind;
+  readonly kind: ObjectKind;
   readonly name: string;
   readonly value: PlainObject;
   readonly password?: PasswordSource;
@@ -40,7 +40,7 @@ export interface FileObject extends TextPosition {
 
 export type ReadFile =
   | { readonly kind: 'ok'; readonly objects: readonly FileObject[] }
-  | { readonly kind: 'bad'; readonly problems: readonly Problem[] };
+  | { readonly kind: 'bad'; readonly problems: readonly YamlProblem[] };
 
 /** Reads a whole file. */
 export function readObjects(text: string): ReadFile {
@@ -136,7 +136,7 @@ class Reader {
     };
   }
 
-  #kind(node: YAMLMap): Kind | undefined {
+  #kind(node: YAMLMap): ObjectKind | undefined {
     const given = node.get('kind', true);
     if (given === undefined) {
       const name = String(node.get('name'));
@@ -153,7 +153,7 @@ class Reader {
     return undefined;
   }
 
-  #name(node: YAMLMap, kind: Kind): string | undefined {
+  #name(node: YAMLMap, kind: ObjectKind): string | undefined {
     const given = node.get('name', true);
     if (given === undefined && kind.name === 'Fleet') return 'fleet';
     const text = isScalar(given) && typeof given.value === 'string' ? given.value : '';
@@ -272,7 +272,7 @@ class Reader {
   }
 
   /** The value as `get` would print it, so that both can be compared. */
-  #canonical(node: Node, kind: Kind, found: PlainObject): PlainObject | undefined {
+  #canonical(node: Node, kind: ObjectKind, found: PlainObject): PlainObject | undefined {
     if (!this.yaml.isSound) return undefined;
     try {
       return plainOf(kind.schema, messageFrom(kind.schema, found), kind.fields);

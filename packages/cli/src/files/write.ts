@@ -1,10 +1,10 @@
 /** Objects as files hold them: what `apply` accepts again. */
 import { stringify } from 'yaml';
-import type { Existing, Kind } from './kinds.ts';
+import type { ExistingObject, ObjectKind } from './kinds.ts';
 import type { PlainObject } from './plain.ts';
 
 /** An object with its kind and name in front. */
-export function fileObject(kind: Kind, { name, value }: Existing): PlainObject {
+export function fileObject(kind: ObjectKind, { name, value }: ExistingObject): PlainObject {
   return { kind: kind.name, name, ...value };
 }
 

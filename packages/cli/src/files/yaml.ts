@@ -28,7 +28,7 @@ export interface TextPosition {
   readonly column: number;
 }
 
-export interface Problem extends TextPosition {
+export interface YamlProblem extends TextPosition {
   readonly message: string;
 }
 
@@ -37,7 +37,7 @@ export class YamlText {
   readonly #text: string;
   readonly #bytesMax: number;
   readonly #lines = new LineCounter();
-  readonly #problems: Problem[] = [];
+  readonly #problems: YamlProblem[] = [];
 
   constructor(text: string, bytesMax: number) {
     this.#text = text;
@@ -49,7 +49,7 @@ export class YamlText {
   }
 
   /** In the order of their places. */
-  get problems(): Problem[] {
+  get problems(): YamlProblem[] {
     return this.#problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
 

@@ -7,7 +7,7 @@
  */
 import { parsedJson, type WebClient, type WebLimits } from '@rackwright/platform';
 import type { LoginSettings } from '../config-file.ts';
-import { Interrupted, NotReached, SignInNeeded, UsageError } from '../failure.ts';
+import { InterruptedError, NotReached, SignInNeeded, UsageError } from '../failure.ts';
 import { clean } from '../output/text.ts';
 
 const answerBytesMax = 256 * 1_024;
@@ -49,7 +49,7 @@ export interface Tokens {
 }
 
 /** The outcome of one request for tokens (RFC 8628 §3.5). */
-export type Answered =
+export type TokenAnswer =
   | { readonly kind: 'tokens'; readonly tokens: Tokens }
   | { readonly kind: 'pending' }
   | { readonly kind: 'slowDown' }
@@ -108,7 +108,7 @@ export function askForTokens(
   provider: Provider,
   at: Endpoints,
   deviceCode: string,
-): Promise<Answered> {
+): Promise<TokenAnswer> {
   const { clientId } = provider.settings;
   return tokensFrom(provider, at, {
     grant_type: deviceGrant,
@@ -118,7 +118,7 @@ export function askForTokens(
 }
 
 /** Requests new tokens with a refresh token. */
-export function refresh(provider: Provider, at: Endpoints, token: string): Promise<Answered> {
+export function refresh(provider: Provider, at: Endpoints, token: string): Promise<TokenAnswer> {
   const { clientId } = provider.settings;
   return tokensFrom(provider, at, {
     grant_type: 'refresh_token',
@@ -131,7 +131,7 @@ async function tokensFrom(
   provider: Provider,
   at: Endpoints,
   form: Readonly<Record<string, string>>,
-): Promise<Answered> {
+): Promise<TokenAnswer> {
   const { status, body } = await ask(provider, 'POST', at.token, form);
   const accessToken = textOf(body, 'access_token');
   if (status === 200 && accessToken !== '') {
@@ -186,7 +186,7 @@ async function ask(
     limits,
     signal,
   );
-  if (signal.aborted) throw new Interrupted('not signed in');
+  if (signal.aborted) throw new InterruptedError('not signed in');
   if (outcome.kind !== 'answered') {
     const why = 'message' in outcome ? outcome.message : outcome.kind;
     throw new NotReached(`the identity provider ${settings.issuer} does not answer: ${why}`);

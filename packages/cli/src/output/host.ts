@@ -30,7 +30,7 @@ import {
 import type { Clock } from '@rackwright/platform';
 import { deployText, rootDiskText, writtenText } from './deploy.ts';
 import { enumName } from './enum-name.ts';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 import { labelText } from './text.ts';
 import { ago, instant } from './time.ts';
 
@@ -38,7 +38,7 @@ import { ago, instant } from './time.ts';
 export function hostColumns(
   clock: Clock,
   freezeOf: (host: Host) => string = () => '',
-): Column<Host>[] {
+): TextColumn<Host>[] {
   return [
     { title: 'NAME', value: ({ name }) => name, widthMin: 12 },
     { title: 'STATE', value: stateText, widthMin: 12 },
@@ -64,12 +64,12 @@ export function hostColumns(
 export function allHostColumns(
   clock: Clock,
   freezeOf?: (host: Host) => string,
-): readonly Column<Host>[] {
+): readonly TextColumn<Host>[] {
   const more = moreHostColumns(clock).map((column) => ({ ...column, wideOnly: true }));
   return [...hostColumns(clock, freezeOf), ...more];
 }
 
-function moreHostColumns(clock: Clock): Column<Host>[] {
+function moreHostColumns(clock: Clock): TextColumn<Host>[] {
   return [
     { title: 'GOAL', value: ({ spec }) => enumName('HostGoal', spec?.goal ?? 0) || 'available' },
     { title: 'CREDENTIAL', value: ({ spec }) => spec?.bmc?.credential ?? '' },

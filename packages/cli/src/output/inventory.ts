@@ -7,17 +7,17 @@ import {
   partText,
   switchText,
 } from '@rackwright/messages';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 import { instant } from './time.ts';
 
-export const partColumns: readonly Column<ComparedPart>[] = [
+export const partColumns: readonly TextColumn<ComparedPart>[] = [
   { title: 'PART', value: partKindText },
   { title: 'HOST', value: ({ host }) => partText(host), widthMin: 16 },
   { title: 'BMC', value: ({ bmc }) => partText(bmc), widthMin: 16 },
   { title: 'COMPARED', value: partMatchText, widthMin: 8 },
 ];
 
-export const cableColumns: readonly Column<Cable>[] = [
+export const cableColumns: readonly TextColumn<Cable>[] = [
   { title: 'INTERFACE', value: ({ card }) => card.name },
   { title: 'MAC', value: ({ card }) => card.mac },
   { title: 'LINK', value: ({ card }) => (card.linkUp ? 'up' : 'down') },

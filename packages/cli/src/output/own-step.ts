@@ -1,11 +1,11 @@
 /** How clean steps of the site's own are shown. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { type OwnCleanStep, ownPrefix, ownPriorityUsual } from '@rackwright/messages';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 import { duration } from './time.ts';
 
 /** Columns of `fleet clean-step list`. */
-export const ownStepColumns: readonly Column<OwnCleanStep>[] = [
+export const ownStepColumns: readonly TextColumn<OwnCleanStep>[] = [
   { title: 'STEP', value: ({ name }) => `${ownPrefix}${name}` },
   { title: 'PRIORITY', value: ({ priority = ownPriorityUsual }) => String(priority) },
   { title: 'IMAGE', value: ({ image }) => image, widthMin: 20 },

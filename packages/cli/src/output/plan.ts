@@ -10,7 +10,7 @@ import {
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
-import { type Column, formatTable } from './table.ts';
+import { formatTable, type TextColumn } from './table.ts';
 import { clean } from './text.ts';
 import { ago, duration } from './time.ts';
 
@@ -40,7 +40,7 @@ export function planLines(plan: Plan, clock: Clock, columns: number | undefined)
 
 /** Without columns that are empty. */
 function tableOf<T>(
-  columnsOfTable: readonly Column<T>[],
+  columnsOfTable: readonly TextColumn<T>[],
   rows: readonly T[],
   columns: number | undefined,
 ): string[] {
@@ -54,7 +54,7 @@ function section(title: string, lines: readonly string[]): string[] {
 
 type NumberedStep = readonly [index: number, step: PlannedStep];
 
-const stepColumns: Column<NumberedStep>[] = [
+const stepColumns: TextColumn<NumberedStep>[] = [
   { title: '#', value: ([index]) => String(index + 1) },
   { title: 'STEP', value: ([, { step, title }]) => (title === '' ? step : `${title} (${step})`) },
   { title: 'DESTROYS', value: ([, { destructive }]) => (destructive ? 'yes' : ''), dropOrder: 1 },
@@ -68,7 +68,7 @@ const stepColumns: Column<NumberedStep>[] = [
   { title: 'ARGUMENTS', value: ([, step]) => argumentsText(step), dropOrder: 5, widthMin: 20 },
 ];
 
-const deviceColumns: Column<PlannedDevice>[] = [
+const deviceColumns: TextColumn<PlannedDevice>[] = [
   { title: 'DISK', value: ({ serial, wwn }) => serial || wwn },
   { title: 'SIZE', value: ({ sizeBytes }) => sizeText(sizeBytes), dropOrder: 1 },
   { title: 'MODEL', value: ({ model }) => model, dropOrder: 2 },

@@ -14,7 +14,7 @@ import {
 import type { Clock } from '@rackwright/platform';
 import { deployText } from './deploy.ts';
 import { enumName } from './enum-name.ts';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 import { labelText } from './text.ts';
 import { ago, duration } from './time.ts';
 
@@ -24,7 +24,7 @@ const digestShown = 12;
 const imageCell = { keepsEnds: true, widthMin: 18 } as const;
 
 /** Columns of `pool list`. */
-export function poolColumns(): Column<Pool>[] {
+export function poolColumns(): TextColumn<Pool>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'HOSTS', value: ({ status }) => String(status?.hostCount ?? 0) },
@@ -37,7 +37,7 @@ export function poolColumns(): Column<Pool>[] {
 }
 
 /** Columns of `pool hosts`. */
-export const poolHostColumns: Column<PoolHost>[] = [
+export const poolHostColumns: TextColumn<PoolHost>[] = [
   { title: 'HOST', value: ({ host }) => host },
   { title: 'RACK', value: ({ rack }) => rack, dropOrder: 2 },
   { title: 'STATE', value: ({ state }) => state },
@@ -47,7 +47,7 @@ export const poolHostColumns: Column<PoolHost>[] = [
 ];
 
 /** Columns of the slots of a pool. */
-export function slotColumns(clock: Clock): Column<RolloutSlot>[] {
+export function slotColumns(clock: Clock): TextColumn<RolloutSlot>[] {
   return [
     { title: 'SLOT OF', value: ({ host }) => host },
     { title: 'FOR', ...imageCell, value: ({ image }) => shortImage(image) },
@@ -58,7 +58,7 @@ export function slotColumns(clock: Clock): Column<RolloutSlot>[] {
 }
 
 /** Columns of `pool history`. */
-export function deployHistoryColumns(clock: Clock): Column<DeployHistoryEntry>[] {
+export function deployHistoryColumns(clock: Clock): TextColumn<DeployHistoryEntry>[] {
   return [
     { title: 'DIGEST', value: ({ digest }) => digest, widthMin: 19 },
     { title: 'VERSION', value: ({ version }) => version, dropOrder: 1 },
@@ -69,7 +69,7 @@ export function deployHistoryColumns(clock: Clock): Column<DeployHistoryEntry>[]
 }
 
 /** Columns of `pool plan`. */
-export const plannedRolloutColumns: Column<PlannedRollout>[] = [
+export const plannedRolloutColumns: TextColumn<PlannedRollout>[] = [
   { title: 'HOST', value: ({ host }) => host },
   { title: 'WAVE', value: ({ wave }) => String(wave), dropOrder: 3 },
   { title: 'RUN', value: ({ kind }) => enumName('RunKind', kind) },

@@ -3,11 +3,11 @@
 import { sizeText } from '@rackwright/disk-image/size';
 import type { PrefetchedImage } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 import { ago } from './time.ts';
 
 /** Columns of `image prefetched`. */
-export function prefetchedColumns(clock: Clock): Column<PrefetchedImage>[] {
+export function prefetchedColumns(clock: Clock): TextColumn<PrefetchedImage>[] {
   return [
     { title: 'RACK', value: ({ rack }) => rack },
     { title: 'IMAGE', value: ({ reference }) => reference, widthMin: 30 },

@@ -1,9 +1,9 @@
 /** How registries of the fleet are shown. */
 import type { ImageMirror, ImageRegistry } from '@rackwright/messages';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 
 /** Columns of `fleet registry list`. */
-export const registryColumns: readonly Column<ImageRegistry>[] = [
+export const registryColumns: readonly TextColumn<ImageRegistry>[] = [
   { title: 'REGISTRY', value: ({ registry }) => registry },
   { title: 'ASKED', value: askedText, widthMin: 12 },
   { title: 'MIRRORS', value: ({ mirrors }) => mirrors.map(mirrorText).join(' '), dropOrder: 1 },

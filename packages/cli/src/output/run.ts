@@ -10,11 +10,11 @@ import {
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
-import { type Column, formatFields, formatTable } from './table.ts';
+import { formatFields, formatTable, type TextColumn } from './table.ts';
 import { ago, duration, instant } from './time.ts';
 
 /** Columns of `host runs`. */
-export function runColumns(clock: Clock): Column<Run>[] {
+export function runColumns(clock: Clock): TextColumn<Run>[] {
   return [
     { title: 'RUN', value: runName },
     { title: 'STATE', value: outcomeText, widthMin: 10 },
@@ -57,7 +57,7 @@ export function runLines(run: Run, clock: Clock, columns: number | undefined): s
   ];
 }
 
-const stepColumns: Column<readonly [number, RunStep]>[] = [
+const stepColumns: TextColumn<readonly [number, RunStep]>[] = [
   { title: '#', value: ([index]) => String(index + 1) },
   { title: 'STEP', value: ([, { title, name }]) => (title === '' ? name : `${title} (${name})`) },
   { title: 'STATE', value: ([, { state }]) => enumName('StepState', state) },

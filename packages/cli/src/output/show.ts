@@ -11,7 +11,7 @@ import { stringify } from 'yaml';
 import type { CommandIo } from '../command-io.ts';
 import { UsageError } from '../failure.ts';
 import type { OutputKind } from './kinds.ts';
-import { type Column, formatFields, formatTable } from './table.ts';
+import { formatFields, formatTable, type TextColumn } from './table.ts';
 
 /** The kinds for programs: the whole message, or the names of its resources. */
 type ProgramKind = Exclude<OutputKind, 'table' | 'wide'>;
@@ -112,7 +112,7 @@ function nameIn(schema: DescMessage, message: MessageShape<DescMessage>): string
 export function printTable<T>(
   io: CommandIo,
   output: OutputKind,
-  columns: readonly Column<T>[],
+  columns: readonly TextColumn<T>[],
   rows: readonly T[],
 ): void {
   const isWide = output === 'wide';

@@ -7,7 +7,7 @@
  */
 import { clean, fit, fitEnds, pad, widthOf } from './text.ts';
 
-export interface Column<T> {
+export interface TextColumn<T> {
   readonly title: string;
   readonly value: (row: T) => string;
   /** Shown by `-o wide` only. */
@@ -24,7 +24,7 @@ const gap = '  ';
 
 /** The lines of a table with its heading; `columns` is the terminal's width or undefined. */
 export function formatTable<T>(
-  columnsOfTable: readonly Column<T>[],
+  columnsOfTable: readonly TextColumn<T>[],
   rows: readonly T[],
   columns: number | undefined,
 ): string[] {
@@ -52,7 +52,7 @@ export function formatTable<T>(
 }
 
 interface Sized<T> {
-  readonly column: Column<T>;
+  readonly column: TextColumn<T>;
   readonly texts: readonly string[];
   width: number;
 }

@@ -11,7 +11,7 @@ import type { CommandIo } from '../command-io.ts';
 import { enumName } from './enum-name.ts';
 import type { OutputKind } from './kinds.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from './show.ts';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 import { labelText } from './text.ts';
 import { instant } from './time.ts';
 
@@ -44,7 +44,7 @@ export function showTemplate(io: CommandIo, output: OutputKind, template: Templa
   printTable(io, output, stepColumns, steps);
 }
 
-const variableColumns: readonly Column<TemplateVariable>[] = [
+const variableColumns: readonly TextColumn<TemplateVariable>[] = [
   { title: 'VARIABLE', value: ({ name }) => name },
   {
     title: 'TYPE',
@@ -60,7 +60,7 @@ const variableColumns: readonly Column<TemplateVariable>[] = [
   { title: 'DESCRIPTION', value: ({ description }) => description, widthMin: 15, dropOrder: 1 },
 ];
 
-const stepColumns: readonly Column<TemplateStep>[] = [
+const stepColumns: readonly TextColumn<TemplateStep>[] = [
   { title: 'STEP', value: ({ name }) => name },
   { title: 'ACTION', value: ({ action, handOff }) => (handOff ? `${action}, hands off` : action) },
   { title: 'DESTROYS', value: ({ destructive }) => (destructive ? 'yes' : 'no'), dropOrder: 2 },

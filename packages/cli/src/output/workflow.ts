@@ -10,12 +10,12 @@ import {
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
-import type { Column } from './table.ts';
+import type { TextColumn } from './table.ts';
 import { labelText } from './text.ts';
 import { ago } from './time.ts';
 
 /** Columns of `workflow list`. */
-export function workflowColumns(clock: Clock): Column<Workflow>[] {
+export function workflowColumns(clock: Clock): TextColumn<Workflow>[] {
   return [
     { title: 'NAME', value: ({ name }) => name, widthMin: 20 },
     { title: 'RUN', value: ({ status }) => String(status?.run?.number ?? '') },
@@ -27,7 +27,7 @@ export function workflowColumns(clock: Clock): Column<Workflow>[] {
 }
 
 /** Columns of `workflow runs`. */
-export function runColumns(clock: Clock): Column<WorkflowRun>[] {
+export function runColumns(clock: Clock): TextColumn<WorkflowRun>[] {
   return [
     { title: 'RUN', value: ({ number }) => String(number) },
     { title: 'STATE', value: ({ state }) => enumName('WorkflowRunState', state) },
@@ -40,7 +40,7 @@ export function runColumns(clock: Clock): Column<WorkflowRun>[] {
 }
 
 /** Columns of the steps of a run. */
-export const stepColumns: Column<RunStep>[] = [
+export const stepColumns: TextColumn<RunStep>[] = [
   { title: 'STEP', value: ({ title, name }) => title || name },
   { title: 'STATE', value: ({ state }) => enumName('StepState', state) },
   { title: 'ATTEMPT', value: ({ attempt }) => (attempt === 0 ? '' : String(attempt)) },
@@ -54,7 +54,7 @@ export const stepColumns: Column<RunStep>[] = [
 ];
 
 /** Columns of the hosts of a batch. */
-export const batchHostColumns: Column<WorkflowBatchHost>[] = [
+export const batchHostColumns: TextColumn<WorkflowBatchHost>[] = [
   { title: 'HOST', value: ({ host }) => host },
   { title: 'STATE', value: ({ state }) => enumName('WorkflowRunState', state) },
   { title: 'RUN', value: ({ run }) => run, dropOrder: 1 },
@@ -62,7 +62,7 @@ export const batchHostColumns: Column<WorkflowBatchHost>[] = [
 ];
 
 /** Columns of `workflow batch list`. */
-export function batchColumns(clock: Clock): Column<WorkflowBatch>[] {
+export function batchColumns(clock: Clock): TextColumn<WorkflowBatch>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'TEMPLATE', value: ({ spec }) => spec?.template ?? '', dropOrder: 2 },

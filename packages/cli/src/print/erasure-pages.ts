@@ -10,7 +10,7 @@ import {
 } from '@rackwright/erasure';
 import { counted } from '@rackwright/messages';
 import { duration } from '../output/time.ts';
-import { grouped, type Page, type Section, sizeText } from './page.ts';
+import { grouped, type PageSection, type PrintedPage, sizeText } from './page.ts';
 
 /** A certificate with its verdict. */
 export interface PrintedCertificate {
@@ -32,7 +32,7 @@ const statusTexts: Readonly<Record<CertificateStatus, string>> = {
 const copyText = 'This page is a copy; the signed file is what counts.';
 
 /** One page about one device. */
-export function devicePage(printed: PrintedCertificate): Page {
+export function devicePage(printed: PrintedCertificate): PrintedPage {
   const { bytes, statement, report } = printed;
   const { device, host, level, methodTitle, endedAt } = statement;
   const erased = level === null ? 'Not proved to be erased' : `Erased: ${level}, by ${methodTitle}`;
@@ -75,7 +75,7 @@ export function devicePage(printed: PrintedCertificate): Page {
 export function hostPage(
   certificates: readonly PrintedCertificate[],
   manifest: ErasureManifest | undefined,
-): Page {
+): PrintedPage {
   const host = certificates[0]?.statement.host;
   const named = host ?? manifest?.host;
   const good = certificates.every(({ report }) => report.status === 'valid');
@@ -114,7 +114,7 @@ function manifestText({ complete, devices, createdAt }: ErasureManifest): string
   return `${gaps}: ${devices.length} storage devices seen, ${timeText(createdAt)}`;
 }
 
-function manifestSection({ devices }: ErasureManifest): Section {
+function manifestSection({ devices }: ErasureManifest): PageSection {
   return {
     kind: 'table',
     heading: 'Every storage device that was seen',
@@ -130,7 +130,7 @@ function manifestSection({ devices }: ErasureManifest): Section {
   };
 }
 
-function hostSection(host: ErasureStatement['host']): Section {
+function hostSection(host: ErasureStatement['host']): PageSection {
   return fields('Host', [
     ['Name, uid', `${host.name}, ${host.uid}`],
     ['Manufacturer, product', join(host.manufacturer, host.product)],
@@ -140,7 +140,7 @@ function hostSection(host: ErasureStatement['host']): Section {
   ]);
 }
 
-function deviceSection({ device, capacity, ...statement }: ErasureStatement): Section {
+function deviceSection({ device, capacity, ...statement }: ErasureStatement): PageSection {
   const hidden =
     capacity.kind === 'notExamined'
       ? `not examined: ${capacity.reason}`
@@ -165,7 +165,7 @@ const dispositionTexts: Readonly<Record<ErasureStatement['disposition'], string>
   hostDeleted: 'the host leaves the fleet',
 };
 
-function erasureSection(statement: ErasureStatement): Section {
+function erasureSection(statement: ErasureStatement): PageSection {
   const { startedAt, endedAt, errors, level, rounds, verifyPasses } = statement;
   const proven = statement.methodProvenOnDevice ? '' : ' (not yet proven on a device)';
   const lasted = duration(Date.parse(endedAt) - Date.parse(startedAt));
@@ -190,7 +190,11 @@ function speed(name: string, bytesPerSecond: number | null): string {
   return bytesPerSecond === null ? '' : `${name} ${(bytesPerSecond / 1e6).toFixed(1)} MB/s`;
 }
 
-function verificationSection({ verification, verdict, ...statement }: ErasureStatement): Section {
+function verificationSection({
+  verification,
+  verdict,
+  ...statement
+}: ErasureStatement): PageSection {
   const { level, places, shareReadPpcm, findsSharePpcm, confidenceBp } = verification;
   const read =
     verdict.kind === 'erased'
@@ -215,7 +219,7 @@ function findsText(share: number | null, confidence: number | null): string {
     : `${percent(share / 1e8)} left anywhere, with ${sure} confidence`;
 }
 
-function healthSection({ healthBefore, healthAfter }: ErasureStatement): Section {
+function healthSection({ healthBefore, healthAfter }: ErasureStatement): PageSection {
   return fields('Health', [
     ['Before', healthText(healthBefore)],
     ['After', healthText(healthAfter)],
@@ -244,7 +248,7 @@ function healthText(health: ErasureStatement['healthBefore']): string {
   return [...whole, ...healthTexts].join(', ');
 }
 
-function proofSection(statement: ErasureStatement, digest: string): Section {
+function proofSection(statement: ErasureStatement, digest: string): PageSection {
   const { software, verifiedBy, identity } = statement;
   const tools = Object.entries(statement.tools).map(([name, version]) => `${name} ${version}`);
   const build = software.buildSha256 === null ? '' : `build ${software.buildSha256}`;
@@ -263,7 +267,7 @@ function proofSection(statement: ErasureStatement, digest: string): Section {
 }
 
 /** Empty values are shown as such: an unknown value is not left out. */
-function fields(heading: string, rows: readonly (readonly [string, string])[]): Section {
+function fields(heading: string, rows: readonly (readonly [string, string])[]): PageSection {
   const shown = rows.map(([label, value]) => [label, value === '' ? '–' : value] as const);
   return { kind: 'fields', heading, fields: shown };
 }

@@ -1,5 +1,5 @@
 /** Pages as HTML for print: one file, no script, nothing loaded from elsewhere. */
-import type { Page, Section } from './page.ts';
+import type { PageSection, PrintedPage } from './page.ts';
 
 const style = `
   body { font: 9pt/1.35 Helvetica, Arial, sans-serif; color: #111; margin: 0; }
@@ -31,13 +31,13 @@ const style = `
 `;
 
 /** One HTML document with all pages. */
-export function htmlOf(title: string, pages: readonly Page[]): string {
+export function htmlOf(title: string, pages: readonly PrintedPage[]): string {
   const body = pages.map(pageHtml).join('\n');
   const head = `<meta charset="utf-8"><title>${escape(title)}</title><style>${style}</style>`;
   return `<!doctype html>\n<html lang="en"><head>${head}</head><body>\n${body}\n</body></html>\n`;
 }
 
-function pageHtml({ title, result, sections, footer }: Page): string {
+function pageHtml({ title, result, sections, footer }: PrintedPage): string {
   return [
     '<section class="page">',
     `<h1>${escape(title)}</h1>`,
@@ -48,7 +48,7 @@ function pageHtml({ title, result, sections, footer }: Page): string {
   ].join('\n');
 }
 
-function sectionHtml(section: Section): string {
+function sectionHtml(section: PageSection): string {
   const heading = `<h2>${escape(section.heading)}</h2>`;
   if (section.kind === 'fields') {
     const rows = section.fields.map(([label, value]) => {

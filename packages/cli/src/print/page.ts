@@ -1,14 +1,14 @@
 /** The content of a printed page, before it is HTML or PDF. Pure. */
 
-export interface Page {
+export interface PrintedPage {
   readonly title: string;
   /** The page's result, in one line, and whether that is good. */
   readonly result: { readonly text: string; readonly good: boolean };
-  readonly sections: readonly Section[];
+  readonly sections: readonly PageSection[];
   readonly footer: string;
 }
 
-export type Section =
+export type PageSection =
   | {
       readonly kind: 'fields';
       readonly heading: string;

@@ -3,7 +3,7 @@
  * reader has. A page that does not fit is set smaller; the rest of a longer one goes on a next
  * sheet. Characters outside of Windows-1252 are printed as "?"; the HTML form has them.
  */
-import type { Page, Section } from './page.ts';
+import type { PageSection, PrintedPage } from './page.ts';
 import { textWidth } from './pdf-font.ts';
 
 const sheet = { width: 595, height: 842, margin: 42 };
@@ -27,11 +27,11 @@ interface Cursor {
 }
 
 /** One PDF document with all pages. */
-export function pdfOf(title: string, pages: readonly Page[]): Uint8Array {
+export function pdfOf(title: string, pages: readonly PrintedPage[]): Uint8Array {
   return assemble(title, pages.flatMap(sheetsOf));
 }
 
-function sheetsOf(page: Page): string[] {
+function sheetsOf(page: PrintedPage): string[] {
   for (let size = sizeMax; size > sizeMin; size -= 0.25) {
     const sheets = layOut(page, size);
     if (sheets.length === 1) return sheets;
@@ -39,7 +39,7 @@ function sheetsOf(page: Page): string[] {
   return layOut(page, sizeMin);
 }
 
-function layOut(page: Page, size: number): string[] {
+function layOut(page: PrintedPage, size: number): string[] {
   const cursor: Cursor = { y: sheet.height - sheet.margin - 10, size, sheets: [[]] };
   draw(cursor, sheet.margin, cursor.y, page.title, 'F2', 15);
   cursor.y -= 14;
@@ -53,7 +53,7 @@ function layOut(page: Page, size: number): string[] {
   return cursor.sheets.map((drawn) => drawn.join('\n'));
 }
 
-function drawResult(cursor: Cursor, { result }: Page): void {
+function drawResult(cursor: Cursor, { result }: PrintedPage): void {
   const size = cursor.size + 1;
   const lines = wrap(result.text, inner - 12, size, 'F2');
   const height = lines.length * size * 1.3 + 8;
@@ -68,7 +68,7 @@ function drawResult(cursor: Cursor, { result }: Page): void {
   cursor.y = bottom - size;
 }
 
-function drawSection(cursor: Cursor, section: Section): void {
+function drawSection(cursor: Cursor, section: PageSection): void {
   const { size } = cursor;
   room(cursor, size * 5);
   cursor.y -= size * 0.7;

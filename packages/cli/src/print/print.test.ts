@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { htmlOf } from './html.ts';
-import { type Page, sizeText } from './page.ts';
+import { type PrintedPage, sizeText } from './page.ts';
 import { pdfOf } from './pdf.ts';
 
-function page(change: Partial<Page> = {}): Page {
+function page(change: Partial<PrintedPage> = {}): PrintedPage {
   const row = ['Müller (Söhne)', 'C:\\disk', '日本 – 5'] as const;
   return {
     title: 'Certificate <of> erasure',
@@ -49,7 +49,7 @@ test('PDF syntax in texts is escaped; a character without a glyph becomes a ques
 
 test('a page shrinks until it fits one sheet, and uses a second one only after that', () => {
   const rows = (count: number) => Array.from({ length: count }, (_row, at) => [`${at}`, 'value']);
-  const table = (count: number): Page => {
+  const table = (count: number): PrintedPage => {
     const heading = { heading: 'T', columns: ['A', 'B'], widths: [0.5, 0.5] };
     return page({ sections: [{ kind: 'table', ...heading, rows: rows(count) }] });
   };

@@ -22,7 +22,7 @@ import type { Failure } from '../logic/failure.ts';
 /** The timeout of calls without one of their own; streams have none. */
 const callTimeoutMs = 30_000;
 
-export interface Clients {
+export interface ConsoleClients {
   readonly access: Client<typeof AccessService>;
   readonly audit: Client<typeof AuditService>;
   readonly discovery: Client<typeof DiscoveryService>;
@@ -39,7 +39,7 @@ export interface Clients {
 }
 
 /** Clients of the control plane that has served the page. The session's cookie goes along. */
-export function openClients(baseUrl: string): Clients {
+export function openClients(baseUrl: string): ConsoleClients {
   const transport = createConnectTransport({
     baseUrl,
     useBinaryFormat: true,

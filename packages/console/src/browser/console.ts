@@ -4,13 +4,13 @@ import type { WhoAmIResponse } from '@rackwright/messages';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Caller } from '../logic/offers.ts';
-import type { Clients } from './client.ts';
+import type { ConsoleClients } from './client.ts';
 import type { PageClock } from './clock.ts';
-import type { Link } from './link.ts';
+import type { ConsoleLink } from './link.ts';
 
 export interface Console {
-  readonly clients: Clients;
-  readonly link: Link;
+  readonly clients: ConsoleClients;
+  readonly link: ConsoleLink;
   readonly clock: PageClock;
   readonly me: WhoAmIResponse;
   readonly caller: Caller;

@@ -1,6 +1,6 @@
 /** Hooks that bind pages to the address, the clock, the link and the calls that they show. */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Connection } from '../logic/connection.ts';
+import type { ConnectionState } from '../logic/connection.ts';
 import { type Failure, isPassing, isSignedOut } from '../logic/failure.ts';
 import { parseRoute, type Route } from '../logic/route.ts';
 import { failureOf } from './client.ts';
@@ -39,7 +39,7 @@ export function useNow(everyMs: number): number {
 }
 
 /** The state of the page's connection. */
-export function useConnection(): Connection {
+export function useConnection(): ConnectionState {
   const { link } = useConsole();
   const [state, setState] = useState(link.state);
   useEffect(() => {

@@ -19,13 +19,13 @@ import {
 } from '@rackwright/messages';
 import {
   answerMs,
-  type Connection,
   type ConnectionEvent,
+  type ConnectionState,
   connectionAfter,
   quietMs,
 } from '../logic/connection.ts';
 import { type Failure, isSignedOut } from '../logic/failure.ts';
-import { type Clients, failureOf } from './client.ts';
+import { type ConsoleClients, failureOf } from './client.ts';
 import type { PageClock } from './clock.ts';
 
 /** Messages of one call (invariant 3). */
@@ -45,10 +45,10 @@ export type LinkEvent =
 
 type Listener<T> = (value: T) => void;
 
-export class Link {
-  readonly #clients: Clients;
+export class ConsoleLink {
+  readonly #clients: ConsoleClients;
   readonly #clock: PageClock;
-  #state: Connection = { kind: 'opening' };
+  #state: ConnectionState = { kind: 'opening' };
   #topic: Topic = { kind: 'racks' };
   #watching: AbortController | undefined;
   #cancelTimer: () => void = () => {};
@@ -56,18 +56,18 @@ export class Link {
   /** From where the next call goes on; empty: from now. */
   #position = '';
   #missedSome = false;
-  readonly #stateListeners = new Set<Listener<Connection>>();
+  readonly #stateListeners = new Set<Listener<ConnectionState>>();
   readonly #eventListeners = new Set<Listener<LinkEvent>>();
   readonly #recoveryListeners = new Set<Listener<number>>();
   readonly #signedOut: Listener<Failure>;
 
-  constructor(clients: Clients, clock: PageClock, signedOut: Listener<Failure>) {
+  constructor(clients: ConsoleClients, clock: PageClock, signedOut: Listener<Failure>) {
     this.#clients = clients;
     this.#clock = clock;
     this.#signedOut = signedOut;
   }
 
-  get state(): Connection {
+  get state(): ConnectionState {
     return this.#state;
   }
 
@@ -117,7 +117,7 @@ export class Link {
     if (this.#state.kind === 'lost') this.#open();
   }
 
-  onState(listener: Listener<Connection>): () => void {
+  onState(listener: Listener<ConnectionState>): () => void {
     return added(this.#stateListeners, listener);
   }
 

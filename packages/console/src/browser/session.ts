@@ -3,7 +3,7 @@ import { Code } from '@connectrpc/connect';
 import type { WhoAmIResponse } from '@rackwright/messages';
 import type { Failure } from '../logic/failure.ts';
 import { signInFailure } from '../logic/sign-in-failure.ts';
-import { type Clients, failureOf } from './client.ts';
+import { type ConsoleClients, failureOf } from './client.ts';
 
 /** The ways to sign in here. */
 export interface Options {
@@ -17,7 +17,7 @@ export type SignedIn =
   | { readonly kind: 'failed'; readonly failure: Failure };
 
 /** The person of the session's cookie. */
-export async function whoAmI({ access }: Clients): Promise<SignedIn> {
+export async function whoAmI({ access }: ConsoleClients): Promise<SignedIn> {
   try {
     return { kind: 'in', me: await access.whoAmI({}) };
   } catch (error) {

@@ -1,7 +1,7 @@
 /** Verifies the signature of a certificate in the browser itself, with the key that is trusted. */
 import { pemBytes, rawSignature } from '../logic/statement.ts';
 
-export type Verification =
+export type CheckedSignature =
   | { readonly kind: 'valid' }
   | { readonly kind: 'invalid' }
   /** The browser cannot: it has no cryptography on a page without TLS. */
@@ -12,7 +12,7 @@ export async function verifyStatement(
   statement: Uint8Array,
   signature: Uint8Array,
   pem: string,
-): Promise<Verification> {
+): Promise<CheckedSignature> {
   if (!isSecureContext) return { kind: 'impossible' };
   const raw = rawSignature(signature);
   if (raw === undefined) return { kind: 'invalid' };

@@ -1,10 +1,12 @@
 /** The console knows whether its data is live, and since when it is not. */
 import { expect, test } from 'vitest';
-import { type Connection, connectionAfter, pausesMs } from './connection.ts';
+import { type ConnectionState, connectionAfter, pausesMs } from './connection.ts';
 
-const after = (before: Connection, ...events: [Parameters<typeof connectionAfter>[1], number][]) =>
-  events.reduce((state, [event, nowMs]) => connectionAfter(state, event, nowMs), before);
-const opening: Connection = { kind: 'opening' };
+const after = (
+  before: ConnectionState,
+  ...events: [Parameters<typeof connectionAfter>[1], number][]
+) => events.reduce((state, [event, nowMs]) => connectionAfter(state, event, nowMs), before);
+const opening: ConnectionState = { kind: 'opening' };
 
 test('data is stale since it was heard last, however long the failure took to be noticed', () => {
   const lost = after(opening, ['heard', 1_000], ['heard', 5_000], ['failed', 17_000]);

@@ -14,7 +14,7 @@ export const quietMs = 8_000;
 /** The timeout of that check. */
 export const answerMs = 5_000;
 
-export type Connection =
+export type ConnectionState =
   /** No message has arrived yet. */
   | { readonly kind: 'opening' }
   | { readonly kind: 'live'; readonly heardMs: number }
@@ -33,10 +33,10 @@ export type ConnectionEvent = 'heard' | 'failed' | 'hidden' | 'shown';
 
 /** The connection after an event at `nowMs`. */
 export function connectionAfter(
-  before: Connection,
+  before: ConnectionState,
   event: ConnectionEvent,
   nowMs: number,
-): Connection {
+): ConnectionState {
   const heardMs = before.kind === 'opening' ? undefined : before.heardMs;
   switch (event) {
     case 'heard':

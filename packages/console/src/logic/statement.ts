@@ -11,7 +11,7 @@ export interface LabelledValue {
   readonly value: string;
 }
 
-export interface Section {
+export interface StatementSection {
   readonly heading: string;
   readonly fields: readonly LabelledValue[];
 }
@@ -62,7 +62,7 @@ export function resultOf({ level, methodTitle }: Known): string {
 type Pair = [label: string, value: unknown];
 
 /** The sections of the page, without fields that are empty. */
-export function sectionsOf(known: Known): Section[] {
+export function sectionsOf(known: Known): StatementSection[] {
   const sections: [string, Pair[]][] = [
     ['Device', devicePairs(known)],
     ['Host', hostPairs(known)],

@@ -4,7 +4,7 @@ import type { ErasureCertificate, Trust } from '@rackwright/messages';
 import { useEffect, useState } from 'preact/hooks';
 import { useConsole } from '../browser/console.ts';
 import { useLive, useTopic } from '../browser/hooks.ts';
-import { type Verification, verifyStatement } from '../browser/verify.ts';
+import { type CheckedSignature, verifyStatement } from '../browser/verify.ts';
 import { hex, idOf } from '../logic/format.ts';
 import { routeOf } from '../logic/route.ts';
 import { readStatement, resultOf, sectionsOf } from '../logic/statement.ts';
@@ -101,8 +101,8 @@ function Sheet({ certificate, trust }: SheetProps) {
 function useVerification(
   { statement, signature }: ErasureCertificate,
   { erasurePublicKeyPem }: Trust,
-): Verification | undefined {
-  const [verification, setVerification] = useState<Verification | undefined>(undefined);
+): CheckedSignature | undefined {
+  const [verification, setVerification] = useState<CheckedSignature | undefined>(undefined);
   useEffect(() => {
     let isOver = false;
     void verifyStatement(statement, signature, erasurePublicKeyPem).then((found) => {
@@ -116,7 +116,7 @@ function useVerification(
 }
 
 interface VerificationProps {
-  readonly verification: Verification | undefined;
+  readonly verification: CheckedSignature | undefined;
 }
 
 function VerificationBadge({ verification }: VerificationProps) {

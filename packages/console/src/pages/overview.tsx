@@ -1,6 +1,6 @@
 /** The fleet at a glance: hosts by state, what is wrong, and racks. */
 import type { CountHostsResponse, Freeze, Rack } from '@rackwright/messages';
-import type { Clients } from '../browser/client.ts';
+import type { ConsoleClients } from '../browser/client.ts';
 import { useConsole } from '../browser/console.ts';
 import { useLive, useTopic } from '../browser/hooks.ts';
 import { grouped, idOf, spaced } from '../logic/format.ts';
@@ -39,7 +39,7 @@ export function OverviewPage() {
 type OverviewCounts = Awaited<ReturnType<typeof read>>;
 
 /** A fixed number of calls, however many racks there are. */
-async function read({ hosts, racks, fleet }: Clients, signal: AbortSignal) {
+async function read({ hosts, racks, fleet }: ConsoleClients, signal: AbortSignal) {
   const count = (groupBy: string, filter = '') => hosts.countHosts({ groupBy, filter }, { signal });
   const [states, faults, waiting, runs, failures, racked, troubled, ready, fleetNow, listed] =
     await Promise.all([

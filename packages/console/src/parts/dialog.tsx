@@ -35,7 +35,7 @@ export function Dialog({ title, close, children, isWide = false }: DialogProps) 
   );
 }
 
-export interface Action {
+export interface DialogAction {
   readonly isBusy: boolean;
   readonly failure: Failure | undefined;
   /** Does it, unless it is being done; answers whether it was well. */
@@ -43,7 +43,7 @@ export interface Action {
 }
 
 /** One call at a time, with its failure. */
-export function useAction(): Action {
+export function useAction(): DialogAction {
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure | undefined>(undefined);
   const run = async (work: () => Promise<unknown>): Promise<boolean> => {

@@ -8,11 +8,11 @@ export interface ClientOptions {
   readonly token: string;
 }
 
-export interface Clients extends OperatorClients {
+export interface SiteClients extends OperatorClients {
   close(): void;
 }
 
-export function openClients({ target, caPem, token }: ClientOptions): Clients {
+export function openClients({ target, caPem, token }: ClientOptions): SiteClients {
   const channel = connect({ target, caPem, serverName: 'localhost' });
   return { ...operatorClients(channel, token), close: () => channel.close() };
 }

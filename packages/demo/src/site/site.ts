@@ -15,7 +15,7 @@ import { freePorts, type SoftwareRegistry, startSoftwareRegistry } from '@rackwr
 import type { NatsCluster } from '@rackwright/store/testing';
 import { faults } from '../faults.ts';
 import type { Fleet } from '../fleet.ts';
-import { type Clients, openClients } from './clients.ts';
+import { openClients, type SiteClients } from './clients.ts';
 import {
   agentConfig,
   bootFileBytes,
@@ -62,7 +62,7 @@ export class Site {
   #operatorsPort = 0;
   #guard: ChildProcess | undefined;
   #controlPlane: Program | undefined;
-  #clients: Clients | undefined;
+  #clients: SiteClients | undefined;
   #registry: SoftwareRegistry | undefined;
   #nats: NatsCluster | undefined;
 
@@ -81,7 +81,7 @@ export class Site {
     };
   }
 
-  get clients(): Clients {
+  get clients(): SiteClients {
     if (this.#clients === undefined) throw new Error('the control plane has not been started');
     return this.#clients;
   }

@@ -1,10 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { PoolConditionSchema, type PoolStatus, PoolStatusSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { notCompleted, notHalted, type SeenHost, wrongWith } from './deployed.ts';
+import { notCompleted, notHalted, type ReportedHost, wrongWith } from './deployed.ts';
 
 const wanted = { version: '1.2', digest: 'sha256:aa', contentDigest: 'sha256:cc' };
-const right: SeenHost = {
+const right: ReportedHost = {
   name: 'h1',
   image: 'registry/web@sha256:aa',
   contentDigest: 'sha256:cc',
@@ -13,7 +13,7 @@ const right: SeenHost = {
   runs: '1.2',
 };
 
-test.for<[Partial<SeenHost>, string]>([
+test.for<[Partial<ReportedHost>, string]>([
   [{ isProvisioned: false }, 'h1 is not provisioned'],
   [{ image: 'registry/web@sha256:ab' }, 'h1 is said to run registry/web@sha256:ab'],
   [{ image: '' }, 'h1 is said to run nothing'],

@@ -16,7 +16,7 @@ export interface PublishedImage {
 }
 
 /** A host, as the control plane reports it, and its machine, as anybody can see it. */
-export interface SeenHost {
+export interface ReportedHost {
   readonly name: string;
   /** Its digest, as the control plane reports it; empty: none. */
   readonly image: string;
@@ -29,7 +29,7 @@ export interface SeenHost {
 }
 
 /** The problem of a host that should run the image; undefined: none. */
-export function wrongWith(host: SeenHost, wanted: PublishedImage): string | undefined {
+export function wrongWith(host: ReportedHost, wanted: PublishedImage): string | undefined {
   const { name, image, contentDigest, isProvisioned, diskHolds, runs } = host;
   const { version, digest } = wanted;
   if (!isProvisioned) return `${name} is not provisioned`;

@@ -15,7 +15,7 @@
  */
 import { errorText } from '@rackwright/platform';
 import { expectingOf } from './expected.ts';
-import { type Command, parseCommand, type RackwrightCommand } from './script.ts';
+import { parseCommand, type RackwrightCommand, type ScriptCommand } from './script.ts';
 import { shellWords } from './shell-words.ts';
 
 /** Comments about the next line. */
@@ -27,7 +27,7 @@ interface Next {
 }
 
 interface GuideReading {
-  readonly commands: Command[];
+  readonly commands: ScriptCommand[];
   next: Next;
   /** The next block, or the one that is read, is done by hand. */
   byHand: boolean;
@@ -38,7 +38,7 @@ interface GuideReading {
 const usual = (): Next => ({ kind: 'run', texts: [], input: '', values: new Map() });
 
 /** Reads a page. Throws with the line's number for a line that cannot be run. */
-export function parseGuide(text: string): Command[] {
+export function parseGuide(text: string): ScriptCommand[] {
   const reading: GuideReading = { commands: [], next: usual(), byHand: false, begun: '' };
   let fenced = false;
   let wasCode = false;
@@ -112,7 +112,7 @@ function readCode(reading: GuideReading, line: string): void {
   reading.next = usual();
 }
 
-function commandOf(line: string, next: Next): Command {
+function commandOf(line: string, next: Next): ScriptCommand {
   const words = shellWords(line).map((word) => next.values.get(word) ?? word);
   const [program, ...args] = words[0] === 'npx' ? words.slice(1) : words;
   switch (program) {
@@ -137,7 +137,7 @@ function commandOf(line: string, next: Next): Command {
   }
 }
 
-function serviceOf([act, unit]: readonly string[]): Command {
+function serviceOf([act, unit]: readonly string[]): ScriptCommand {
   if (unit !== 'rackwright-controlplane' || !(act === 'start' || act === 'stop')) {
     throw new Error('it must be: systemctl start, or stop, rackwright-controlplane');
   }

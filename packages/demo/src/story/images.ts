@@ -17,7 +17,7 @@ import {
   notCompleted,
   notHalted,
   type PublishedImage,
-  type SeenHost,
+  type ReportedHost,
   wrongWith,
 } from './deployed.ts';
 import { announce, expectThat, type Stage, tell, tellCommand } from './stage.ts';
@@ -94,7 +94,7 @@ async function haltRollout(chapter: Chapter, before: MadeImage): Promise<void> {
   tell(stage, `The rollout is halted. Nothing starts on ${broken}; on 1.0 as before: ${whole}.`);
 }
 
-function namesOf(hosts: readonly SeenHost[]): string {
+function namesOf(hosts: readonly ReportedHost[]): string {
   return hosts.map(({ name }) => name).join(', ') || 'none';
 }
 
@@ -189,7 +189,7 @@ async function type(
   return result.output;
 }
 
-async function observe({ stage, made }: Chapter, name: string): Promise<SeenHost> {
+async function observe({ stage, made }: Chapter, name: string): Promise<ReportedHost> {
   const { site } = stage;
   const { status } = await site.clients.hosts.getHost({ name: `hosts/${name}` });
   const machine = site.machine(name);

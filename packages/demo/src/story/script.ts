@@ -60,7 +60,7 @@ export type FileCommand =
   | { readonly kind: 'file'; readonly act: 'mv'; readonly from: string; readonly to: string }
   | { readonly kind: 'file'; readonly act: 'mkdir'; readonly path: string };
 
-export type Command =
+export type ScriptCommand =
   | {
       readonly kind: 'waitHost';
       readonly host: string;
@@ -94,7 +94,7 @@ const serverName = /^n[123]$/;
 const templatesFolder = join(import.meta.dirname, '../../scripts/templates');
 
 /** Reads a script. Throws with the line's number for one that it does not understand. */
-export function parseScript(text: string): Command[] {
+export function parseScript(text: string): ScriptCommand[] {
   return text.split('\n').flatMap((line, index) => {
     const command = line.trim();
     if (command === '' || command.startsWith('#')) return [];
@@ -107,7 +107,7 @@ export function parseScript(text: string): Command[] {
   });
 }
 
-function waitCommand(condition: string, until: string, seconds: string | undefined): Command {
+function waitCommand(condition: string, until: string, seconds: string | undefined): ScriptCommand {
   if (/^r\d+$/.test(condition)) {
     demand(until === 'connected' || until === 'away', 'wait RACK connected, or away');
     return { kind: 'waitRack', rack: condition, connected: until === 'connected' };
@@ -120,13 +120,13 @@ function waitCommand(condition: string, until: string, seconds: string | undefin
   return { kind: 'waitHost', host: condition, state: until, seconds: secondsOf(seconds) };
 }
 
-function faultCommand(host: string, fault: string): Command {
+function faultCommand(host: string, fault: string): ScriptCommand {
   demand(host !== '' && (fault === 'none' || isFaultName(fault)), 'fault HOST KIND or none');
   return { kind: 'fault', host, fault: isFaultName(fault) ? fault : 'none' };
 }
 
 /** Reads one command. Throws with what would be right. */
-export function parseCommand(line: string): Command {
+export function parseCommand(line: string): ScriptCommand {
   const [verb = '', ...words] = wordsOf(line);
   const [first = '', second = '', third] = words;
   switch (verb) {
@@ -181,7 +181,7 @@ function rackwrightCommand(
 }
 
 /** Carries out a script. Throws at the first command that does not hold. */
-export async function runScript(stage: Stage, commands: readonly Command[]): Promise<void> {
+export async function runScript(stage: Stage, commands: readonly ScriptCommand[]): Promise<void> {
   const notes = new Notes();
   for (const command of commands) await runCommand(stage, command, notes);
 }
@@ -199,7 +199,7 @@ async function switchProgram({ site }: Stage, act: 'kill' | 'start', name: strin
   else site.agentOf(name).start();
 }
 
-async function runCommand(stage: Stage, command: Command, notes: Notes): Promise<void> {
+async function runCommand(stage: Stage, command: ScriptCommand, notes: Notes): Promise<void> {
   const { site } = stage;
   switch (command.kind) {
     case 'waitHost':
@@ -345,7 +345,7 @@ async function accepted(site: Stage['site']): Promise<Host[]> {
 
 async function waitCount(
   { site }: Stage,
-  { of, count, seconds }: Command & { kind: 'waitCount' },
+  { of, count, seconds }: ScriptCommand & { kind: 'waitCount' },
 ): Promise<void> {
   await eventually(`${count} ${of}`, seconds * 1_000, async () => {
     const all = of === 'accepted' ? await accepted(site) : await listed(site);
@@ -367,7 +367,7 @@ async function bootStrangers({ site }: Stage, machine: string): Promise<void> {
 
 async function waitHosts(
   stage: Stage,
-  { host, state, seconds }: Command & { kind: 'waitHost' },
+  { host, state, seconds }: ScriptCommand & { kind: 'waitHost' },
 ): Promise<void> {
   if (state === 'deleted') return await untilDeleted(stage, host, seconds * 1_000);
   const all = soundMachines(stage.fleet).map(({ name }) => name);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Picture } from './paint.ts';
 import type { HostProgress } from './progress.ts';
-import { Screen } from './screen.ts';
+import { DemoScreen } from './screen.ts';
 
 function terminal(isTerminal: boolean, columns: number, rows = 24) {
   let written = '';
@@ -30,7 +30,7 @@ const picture = (detail: string, more: Partial<HostProgress> = {}): Picture => (
 
 test('the screen repaints only its own picture, and leaves the lines above it', () => {
   const screen80 = terminal(true, 80);
-  const screen = new Screen(screen80, false);
+  const screen = new DemoScreen(screen80, false);
   screen.show(picture('1/2 a 5 %'));
   screen.say('An act');
   const text = screen80.written();
@@ -43,7 +43,7 @@ test('the screen repaints only its own picture, and leaves the lines above it', 
 
 test('the screen says that a narrow terminal is narrow, once, and goes on with lines', () => {
   const narrow = terminal(true, 59);
-  const screen = new Screen(narrow, true);
+  const screen = new DemoScreen(narrow, true);
   screen.show(picture('1/2 a'));
   screen.show(picture('2/2 b'));
   const text = narrow.written();
@@ -55,13 +55,13 @@ test('the screen says that a narrow terminal is narrow, once, and goes on with l
 
 test('the screen says once that a terminal has too few rows', () => {
   const low = terminal(true, 80, 5);
-  new Screen(low, false).show(picture('1/2 a'));
+  new DemoScreen(low, false).show(picture('1/2 a'));
   expect(low.written()).toContain('5 rows');
 });
 
 test('writes each step and no percent where there is no terminal, if verbose', () => {
   const pipe = terminal(false, 80);
-  const screen = new Screen(pipe, true);
+  const screen = new DemoScreen(pipe, true);
   for (const percent of [1, 2, 3]) screen.show(picture(`1/2 a ${percent} %`));
   screen.show(picture('2/2 b'));
   expect(pipe.written().split('\n')).toHaveLength(3);
@@ -70,7 +70,7 @@ test('writes each step and no percent where there is no terminal, if verbose', (
 
 test('writes a line for each state where there is no terminal, and what is wrong', () => {
   const pipe = terminal(false, 80);
-  const screen = new Screen(pipe, false);
+  const screen = new DemoScreen(pipe, false);
   for (const detail of ['1/2 a', '2/2 b']) screen.show(picture(detail));
   screen.show(picture('no power', { mood: 'troubled' }));
   screen.show(picture('', { state: 'available', mood: 'done' }));

@@ -24,7 +24,7 @@ const showCursor = '\x1b[?25h';
 const rowsSpare = 2;
 const keysRemembered = 3;
 
-export class Screen {
+export class DemoScreen {
   readonly #terminal: Terminal;
   readonly #isVerbose: boolean;
   #picture: Picture | undefined;

@@ -3,13 +3,13 @@ import type { Host } from '@rackwright/messages';
 import type { Site } from '../site/site.ts';
 import type { Picture } from './paint.ts';
 import { hostProgress, rackProgress } from './progress.ts';
-import type { Screen } from './screen.ts';
+import type { DemoScreen } from './screen.ts';
 
 const periodMs = 250;
 
 export class Watcher {
   readonly #site: Site;
-  readonly #screen: Screen;
+  readonly #screen: DemoScreen;
   readonly #startedAtMs: number;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
@@ -17,7 +17,7 @@ export class Watcher {
   #picture: Picture | undefined;
   footer = '';
 
-  constructor(site: Site, screen: Screen, startedAtMs: number) {
+  constructor(site: Site, screen: DemoScreen, startedAtMs: number) {
     this.#site = site;
     this.#screen = screen;
     this.#startedAtMs = startedAtMs;

@@ -36,7 +36,7 @@ export interface Reply {
 }
 
 /** The content of a positive answer. */
-export interface Granted {
+export interface DhcpGrant {
   readonly messageType: 'offer' | 'ack';
   /** The client's address; absent in the answer to an inform, which gives none. */
   readonly address: string | undefined;
@@ -50,7 +50,7 @@ type Options = readonly (readonly [code: number, value: Uint8Array])[];
 /** Undefined when the client's identifiers would not fit the answer. */
 export function grantReply(
   asked: DhcpPacket,
-  granted: Granted,
+  granted: DhcpGrant,
   paths: ReplyPaths,
 ): Reply | undefined {
   const repeated = repeatedOptions(asked);
@@ -120,7 +120,7 @@ function leaseOptions(leaseSeconds: number): Options {
   ];
 }
 
-function subnetOptions({ subnet, settings }: Granted): Options {
+function subnetOptions({ subnet, settings }: DhcpGrant): Options {
   const { routers, nameServers, domainName } = settings;
   // The mask comes before the routers (RFC 2132 §3.3).
   return [

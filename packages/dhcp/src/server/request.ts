@@ -15,7 +15,7 @@ import { type IgnoredOption, SideOptions } from '../side-options.ts';
 const unset = '0.0.0.0';
 
 /** Table 4 of RFC 2131, and the messages that are no request. */
-export type Asked =
+export type DhcpQuestion =
   | { readonly kind: 'discover'; readonly wish: string | undefined }
   | { readonly kind: 'selecting'; readonly server: string; readonly address: string }
   | { readonly kind: 'initReboot'; readonly address: string }
@@ -30,7 +30,7 @@ export interface ServerRequest {
   readonly from: Peer;
   /** Lower case, with colons. */
   readonly mac: Mac;
-  readonly asked: Asked;
+  readonly asked: DhcpQuestion;
   /** Absent when it is no boot firmware. */
   readonly boot: BootAsker | undefined;
   /** Options that could not be decoded, and count as not there. */
@@ -71,7 +71,7 @@ export function readServerRequest(
   }
 }
 
-function readAsked(packet: DhcpPacket, from: Peer, side: SideOptions): Asked | Silence {
+function readAsked(packet: DhcpPacket, from: Peer, side: SideOptions): DhcpQuestion | Silence {
   const messageType = readOption(packet, dhcpOption.messageType);
   // Which address a client would like is no part of this question.
   if (messageType === 'discover') {
@@ -107,7 +107,7 @@ function readRequest(
   server: string | undefined,
   requested: string | undefined,
   inUse: string | undefined,
-): Asked | Silence {
+): DhcpQuestion | Silence {
   const address = requested ?? inUse;
   if (address === undefined) return silence('a request for no address');
   if (server !== undefined) return { kind: 'selecting', server, address };

@@ -13,7 +13,7 @@
  * V5 The boot parts are the proxy's; they are the same with an address and without.
  */
 
-import { type BootPermission, type BootSettings, bootParts } from '../boot-parts.ts';
+import { type BootSettings, bootParts, type DhcpBootPermission } from '../boot-parts.ts';
 import type { Mac } from '../mac.ts';
 import { subnetHas } from '../subnet.ts';
 import { type AddressPlan, isOurRelay } from './address-plan.ts';
@@ -32,7 +32,7 @@ import {
   refusalReply,
   type SubnetSettings,
 } from './reply.ts';
-import type { Asked, ServerRequest } from './request.ts';
+import type { DhcpQuestion, ServerRequest } from './request.ts';
 
 export interface ServerSettings extends BootSettings, ReplyPaths {
   readonly plan: AddressPlan;
@@ -51,7 +51,7 @@ export interface ServerState {
   /** Whether a MAC is that of a known host. */
   readonly isKnown: (mac: Mac) => boolean;
   /** Whether the client may boot the runner. */
-  readonly permission: BootPermission;
+  readonly permission: DhcpBootPermission;
   /**
    * Earlier grants for this very question, by the granted lease; this call adds to them. Absent:
    * nothing is remembered.
@@ -115,7 +115,7 @@ interface Desk {
   readonly addresses: AddressState;
 }
 
-function decide(desk: Desk, asked: Asked): ServerDecision {
+function decide(desk: Desk, asked: DhcpQuestion): ServerDecision {
   switch (asked.kind) {
     case 'discover':
       return offer(desk, asked.wish);

@@ -1,6 +1,6 @@
 /** A server without sockets, and clients that speak to it: the setup for tests of the decision. */
 
-import type { BootPermission } from '../boot-parts.ts';
+import type { DhcpBootPermission } from '../boot-parts.ts';
 import { asMac } from '../mac.ts';
 import { dhcpOption, readOption, writeOption } from '../options.ts';
 import { type DhcpPacket, decodeDhcp, encodeDhcp } from '../packet.ts';
@@ -103,7 +103,7 @@ export class TestSite {
   book = new LeaseBook();
   nowMs = 1_700_000_000_000;
   quiet = false;
-  permission: BootPermission = 'unknownHost';
+  permission: DhcpBootPermission = 'unknownHost';
   readonly known: Set<string>;
 
   constructor(

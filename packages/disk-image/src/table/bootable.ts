@@ -1,22 +1,22 @@
 /** Whether the firmware of a host finds something to boot on a disk that was put together. Pure. */
 import { ImageError } from '../failure.ts';
-import type { Fitted, FittedPartition } from './fit.ts';
+import type { FittedPartition, FittedTable } from './fit.ts';
 import { partitionTypes } from './gpt.ts';
 import { hasBootSignature } from './mbr.ts';
 
-export type Firmware = 'uefi' | 'bios';
+export type BootableFirmware = 'uefi' | 'bios';
 
 /** Boot code in front of the table of the first sector, bytes. */
 const bootCodeBytes = 440;
 
 /** The partition that UEFI boots from. */
-export function efiSystemPartition(fitted: Fitted): FittedPartition | undefined {
+export function efiSystemPartition(fitted: FittedTable): FittedPartition | undefined {
   const type = fitted.kind === 'gpt' ? partitionTypes.efiSystem : 'ef';
   return fitted.partitions.find((each) => each.type === type);
 }
 
 /** Throws `ImageError` when this firmware certainly finds nothing to start. */
-export function checkBootable(fitted: Fitted, firmware: Firmware): void {
+export function checkBootable(fitted: FittedTable, firmware: BootableFirmware): void {
   if (firmware === 'uefi') {
     if (efiSystemPartition(fitted) !== undefined) return;
     const problem = 'the host boots by UEFI, and the image has no EFI system partition';

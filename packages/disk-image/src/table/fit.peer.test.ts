@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
 import { makeSeed, seedPartitionBytes } from '../seed/seed.ts';
 import { checkBootable } from './bootable.ts';
-import { type FitRequest, type Fitted, fitTable } from './fit.ts';
+import { type FitRequest, type FittedTable, fitTable } from './fit.ts';
 
 const mib = 1024 * 1024;
 let folder = '';
@@ -60,7 +60,7 @@ function image(script: string, sizeBytes = 64 * mib): Uint8Array {
 }
 
 /** Puts the result onto a larger disk. */
-function onto(diskBytes: number, fitted: Fitted, seed?: Uint8Array): string {
+function onto(diskBytes: number, fitted: FittedTable, seed?: Uint8Array): string {
   const path = join(folder, 'disk');
   const file = openSync(path, 'r+');
   ftruncateSync(file, diskBytes);

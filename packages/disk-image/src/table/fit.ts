@@ -51,7 +51,7 @@ export interface FittedPartition {
   readonly sizeBytes: number;
 }
 
-export interface Fitted {
+export interface FittedTable {
   readonly kind: 'gpt' | 'mbr' | 'none';
   readonly head: Uint8Array;
   /** Beyond the head: the backup of a GUID table. */
@@ -67,7 +67,7 @@ export interface Fitted {
 const alignBytes = 1024 * 1024;
 
 /** The blocks to write so that the table fits the disk. Throws `ImageError`. */
-export function fitTable(request: FitRequest): Fitted {
+export function fitTable(request: FitRequest): FittedTable {
   const { head, blockBytes } = request;
   if (hasGpt(head, blockBytes)) return fitGpt(request, parseGpt(head, blockBytes));
   for (const other of [512, 4096]) {
@@ -115,7 +115,7 @@ const neverGrown: Readonly<Record<string, string>> = {
   [partitionTypes.microsoftReserved]: 'reserved',
 };
 
-function fitGpt(request: FitRequest, gpt: Gpt): Fitted {
+function fitGpt(request: FitRequest, gpt: Gpt): FittedTable {
   const { blockBytes, diskBytes, grow } = request;
   const diskBlocks = Math.floor(diskBytes / blockBytes);
   const usableLast = lastUsableBlock(gpt, diskBlocks);
@@ -191,7 +191,7 @@ function spanProtective(head: Uint8Array, diskBlocks: number): void {
   );
 }
 
-function fitMbr(request: FitRequest, partitions: readonly MbrPartition[]): Fitted {
+function fitMbr(request: FitRequest, partitions: readonly MbrPartition[]): FittedTable {
   const { blockBytes, diskBytes, grow, seed } = request;
   if (blockBytes !== 512) {
     const problem = `the disk has blocks of ${blockBytes} bytes, and an MBR counts in those of 512`;
@@ -283,7 +283,7 @@ function grownEnd<Kind extends Extent>(each: Kind, growth: Growth): Kind {
 function describeGrowth(
   growth: Growth,
   blockBytes: number,
-): Pick<Fitted, 'grown'> | Pick<Fitted, 'notGrown'> {
+): Pick<FittedTable, 'grown'> | Pick<FittedTable, 'notGrown'> {
   if (growth.kind === 'stays') return { notGrown: growth.reason };
   return { grown: { number: growth.number, addedBytes: growth.addedBlocks * blockBytes } };
 }
@@ -291,7 +291,7 @@ function describeGrowth(
 function seedOf(
   partitions: readonly FittedPartition[],
   number: number | undefined,
-): Pick<Fitted, 'seed'> {
+): Pick<FittedTable, 'seed'> {
   const seed = partitions.find((each) => each.number === number);
   return seed === undefined ? {} : { seed };
 }

@@ -4,7 +4,7 @@
  */
 
 import { OciError } from '../failure.ts';
-import { asObject, type JsonObject, listAt, parseJson, textAt } from '../json.ts';
+import { asObject, listAt, type OciJsonObject, parseJson, textAt } from '../json.ts';
 import {
   type Annotations,
   type Descriptor,
@@ -41,7 +41,7 @@ export function parseArtifact(bytes: Uint8Array): Artifact | ImageIndex {
   return isIndex ? readIndex(object) : readArtifact(object);
 }
 
-function readArtifact(object: JsonObject): Artifact {
+function readArtifact(object: OciJsonObject): Artifact {
   const config = asObject(object['config'] ?? {}, '"config"');
   const layers = listAt(object, 'layers', layersMax).map((item) => ({
     ...readDescriptor(item, 'a layer'),

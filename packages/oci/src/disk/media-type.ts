@@ -6,14 +6,14 @@
  */
 
 export const diskFormats = ['raw', 'qcow2'] as const;
-export type DiskFormat = (typeof diskFormats)[number];
+export type OciDiskFormat = (typeof diskFormats)[number];
 
 export const diskCompressions = ['none', 'gzip', 'zstd', 'xz'] as const;
 export type DiskCompression = (typeof diskCompressions)[number];
 
 /** Undeclared properties follow from the first bytes of the file. */
 export interface DeclaredDisk {
-  readonly format?: DiskFormat;
+  readonly format?: OciDiskFormat;
   readonly compression?: DiskCompression;
 }
 
@@ -36,7 +36,7 @@ export function roleOf(mediaType: string): LayerRole | undefined {
   if (found === null) return undefined;
   const [, format, compression = 'none'] = found;
   return {
-    ...{ role: 'disk', format: format as DiskFormat },
+    ...{ role: 'disk', format: format as OciDiskFormat },
     compression: compression as DiskCompression,
   };
 }
@@ -59,7 +59,7 @@ const compressionSuffixes: Readonly<Record<string, DiskCompression>> = {
   ...{ gz: 'gzip', gzip: 'gzip', zst: 'zstd', zstd: 'zstd', xz: 'xz' },
 };
 /** ".img" is either. */
-const formatSuffixes: Readonly<Record<string, DiskFormat>> = { raw: 'raw', qcow2: 'qcow2' };
+const formatSuffixes: Readonly<Record<string, OciDiskFormat>> = { raw: 'raw', qcow2: 'qcow2' };
 const mediaCompression = /(?:^application\/|[+.])(?:x-)?(gzip|zstd|xz)$/;
 
 /** The declaration that a foreign file name and media type make together. */

@@ -24,7 +24,7 @@ import {
 import type { BlobSource, OpenBlob } from './source.ts';
 
 /** The present target of a tag. */
-export type Resolved =
+export type ResolvedTag =
   | { readonly kind: 'unchanged' }
   /** `bytes`: the manifest or index of that digest. */
   | { readonly kind: 'found'; readonly digest: Digest; readonly bytes: Uint8Array };
@@ -60,7 +60,7 @@ export class RegistryClient implements Pulling {
     tag: string,
     known?: Digest,
     signal?: AbortSignal,
-  ): Promise<Resolved> {
+  ): Promise<ResolvedTag> {
     const name = `${repository}:${tag}`;
     const head = await this.#manifest('HEAD', repository, tag, signal, known);
     head.close();

@@ -12,7 +12,7 @@
 import type { WebClient, WebLimits } from '@rackwright/platform';
 import type { Digest } from '../digest.ts';
 import { isOciError, OciError } from '../failure.ts';
-import { type Pulling, RegistryClient, type Resolved } from './client.ts';
+import { type Pulling, RegistryClient, type ResolvedTag } from './client.ts';
 import { defaultWebLimits, type RegistryAccess } from './exchange.ts';
 import type { BlobSource, OpenBlob } from './source.ts';
 
@@ -69,7 +69,7 @@ export class MirroredRegistry implements Pulling {
     tag: string,
     known?: Digest,
     signal?: AbortSignal,
-  ): Promise<Resolved> {
+  ): Promise<ResolvedTag> {
     return this.#origin.resolve(repository, tag, known, signal);
   }
 

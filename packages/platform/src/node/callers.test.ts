@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { type Caller, Callers } from './callers.ts';
+import { type CallerConnection, Callers } from './callers.ts';
 
 const limits = { connectionsMax: 20, connectionsPerAddressMax: 3, connectionsPerHostMax: 2 };
 
-function admitted(callers: Callers, address: string): Caller {
+function admitted(callers: Callers, address: string): CallerConnection {
   const caller = callers.admit(address);
   if (caller === undefined) throw new Error(`${address} was refused`);
   return caller;
@@ -25,7 +25,7 @@ test('a connection that asks for no host is limited by its address', () => {
   const all = [1, 2, 3].map(() => admitted(callers, 'one'));
   expect(callers.admit('one')).toBeUndefined();
   expect(callers.admit('two')).toBeDefined();
-  expect(callers.name(all[0] as Caller, 'host')).toBe(true);
+  expect(callers.name(all[0] as CallerConnection, 'host')).toBe(true);
   expect(callers.admit('one')).toBeDefined();
   expect(callers.admit('one')).toBeUndefined();
 });

@@ -19,7 +19,7 @@ export interface CallerLimits {
 }
 
 /** One connection. */
-export interface Caller {
+export interface CallerConnection {
   readonly address: string;
   /** The host of its first request. */
   host?: string;
@@ -38,7 +38,7 @@ export class Callers {
   }
 
   /** A new connection; undefined when its address or network has as many as it may have. */
-  admit(address: string): Caller | undefined {
+  admit(address: string): CallerConnection | undefined {
     const { connectionsMax, connectionsPerAddressMax } = this.#limits;
     const shareMax = Math.max(connectionsPerAddressMax, Math.ceil(connectionsMax / 2));
     if ((this.#unnamed.get(address) ?? 0) >= connectionsPerAddressMax) return undefined;
@@ -50,7 +50,7 @@ export class Callers {
   }
 
   /** It asks for this host; false when the host has as many connections there as it may have. */
-  name(caller: Caller, host: string): boolean {
+  name(caller: CallerConnection, host: string): boolean {
     if (caller.host !== undefined) return true;
     const key = `${caller.address} ${host}`;
     if ((this.#named.get(key) ?? 0) >= this.#limits.connectionsPerHostMax) return false;
@@ -61,7 +61,7 @@ export class Callers {
   }
 
   /** It is closed. To be called once. */
-  leave({ address, host }: Caller): void {
+  leave({ address, host }: CallerConnection): void {
     count(this.#all, networkOf(address), -1);
     if (host === undefined) count(this.#unnamed, address, -1);
     else count(this.#named, `${address} ${host}`, -1);

@@ -31,7 +31,7 @@ import type {
   HttpServer,
 } from '../http.ts';
 import { markHandled } from '../rejections.ts';
-import { type Caller, Callers } from './callers.ts';
+import { type CallerConnection, Callers } from './callers.ts';
 import { FilePieces, type OpenFile, type Piece } from './file-pieces.ts';
 import { gateRequests } from './request-gate.ts';
 
@@ -191,7 +191,7 @@ interface Pipeline {
   /** Resolves when all of it is answered, or the client is gone. */
   answered: Promise<void>;
   /** Absent on the connection of H5, like the fields below. */
-  readonly caller?: Caller;
+  readonly caller?: CallerConnection;
   /** Called after each answer. */
   onAnswered?: () => void;
 }

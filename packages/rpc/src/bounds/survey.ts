@@ -21,7 +21,7 @@ export interface SurveyLimits {
 }
 
 /** The counts of a message. */
-export interface Survey {
+export interface MessageSurvey {
   readonly elements: number;
   readonly unknownFields: number;
 }
@@ -43,7 +43,7 @@ export function survey(
   schema: DescMessage,
   bytes: Uint8Array,
   limits: SurveyLimits,
-): Survey | Excess | 'malformed' {
+): MessageSurvey | Excess | 'malformed' {
   if (bytes.length > limits.bytesMax) {
     return { limit: 'bytes', found: bytes.length, most: limits.bytesMax };
   }
@@ -55,7 +55,7 @@ export function survey(
 }
 
 /** Bytes that a message costs to decode: its own, and those of its objects. */
-export function decodeCost(bytes: number, { elements, unknownFields }: Survey): number {
+export function decodeCost(bytes: number, { elements, unknownFields }: MessageSurvey): number {
   return bytes + elementCostBytes * (elements + unknownFields);
 }
 

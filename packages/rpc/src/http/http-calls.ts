@@ -30,7 +30,7 @@ import {
   type Respond,
 } from '@rackwright/messages';
 import { limitsOfMethod } from '../bounds/method-limits.ts';
-import type { Admitted } from '../server/admission.ts';
+import type { AdmittedCall } from '../server/admission.ts';
 import { type FailureParts, failureForCaller, serverClosing } from '../server/call-failures.ts';
 import type { HttpParts, OpenHttp } from '../server/http-face.ts';
 import { readRequest } from '../server/requests.ts';
@@ -57,7 +57,7 @@ interface HttpCallsOptions extends HttpParts {
 
 /** The state of a call when the library asks for its implementation. */
 type Outcome =
-  | { readonly kind: 'read'; readonly request: unknown; readonly admitted: Admitted }
+  | { readonly kind: 'read'; readonly request: unknown; readonly admitted: AdmittedCall }
   | { readonly kind: 'refused'; readonly failure: ApiFailure };
 
 const outcomeKey = createContextKey<Outcome | undefined>(undefined);
@@ -210,7 +210,7 @@ function universal(
 
 interface Running {
   readonly request: unknown;
-  readonly admitted: Admitted;
+  readonly admitted: AdmittedCall;
   /** Aborted when the call is over, for every cause. */
   readonly signal: AbortSignal;
   /** The error for the library in place of the thrown one. */

@@ -47,7 +47,7 @@ export interface Entrance {
 }
 
 /** An admitted call. */
-export interface Admitted {
+export interface AdmittedCall {
   readonly scope: CallScope;
   /** It is over. Idempotent. */
   readonly leave: () => void;
@@ -65,7 +65,7 @@ function refusesCaller(error: unknown): boolean {
 
 export class Admissions {
   readonly #entrances = new Map<string, Entrance>();
-  readonly #admitted = new WeakMap<object, Admitted>();
+  readonly #admitted = new WeakMap<object, AdmittedCall>();
   readonly #room: CallRoom;
   readonly #refused: RefusedCalls;
   readonly #vouchFor: (peerAddress: string) => void;
@@ -131,7 +131,7 @@ export class Admissions {
   }
 
   /** The admitted call of this key, for which a handler has been called. */
-  of(key: object | undefined): Admitted {
+  of(key: object | undefined): AdmittedCall {
     const admitted = key && this.#admitted.get(key);
     if (admitted === undefined) throw new Error('a call has come past its entrance');
     return admitted;

@@ -1,7 +1,13 @@
 /** Works one held disk: writes the pattern, then reads it back. */
-import { regionLabel, regionSeed, type Span } from '@rackwright/erasure';
+import { type ByteSpan, regionLabel, regionSeed } from '@rackwright/erasure';
 import type { Target } from '../erase/targets.ts';
-import { borrowTransfers, cut, type Gate, inFlight, readPieces } from '../erase/transfers.ts';
+import {
+  borrowTransfers,
+  cut,
+  inFlight,
+  readPieces,
+  type TransferGate,
+} from '../erase/transfers.ts';
 import { deviceErrorOf } from '../erase/verify.ts';
 import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
@@ -118,7 +124,7 @@ async function write(
   work: Work,
   open: OpenRegion,
   pattern: Pattern,
-  pieces: Iterable<Span>,
+  pieces: Iterable<ByteSpan>,
   { memory, writeMsMax }: { readonly memory: Memory; readonly writeMsMax: number },
 ): Promise<number> {
   const { context, found } = work;
@@ -148,7 +154,7 @@ async function readBack(
   work: Work,
   open: OpenRegion,
   pattern: Pattern,
-  pieces: Iterable<Span>,
+  pieces: Iterable<ByteSpan>,
   memory: Memory,
 ): Promise<void> {
   const { context, found } = work;
@@ -190,7 +196,7 @@ function mayGoOn({ found, context, limits }: Work): boolean {
 }
 
 /** Before each transfer: the step still goes on, and, every few seconds, the disk is there. */
-function gateOf({ context, held, limits }: Work): Gate {
+function gateOf({ context, held, limits }: Work): TransferGate {
   let lookedMs = context.clock.suspendAwareMs();
   return async () => {
     if (context.signal.aborted) throw new DeviceError('cancelled before it was done');

@@ -12,7 +12,7 @@
 import { deviceIdentity, type HealthFacts } from '@rackwright/erasure';
 import { BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import { type Grip, holdTargets, releaseTargets } from '../erase/grip.ts';
 import { seedProblem } from '../erase/on-devices.ts';
 import { prepareDevices } from '../erase/prepare.ts';
@@ -24,7 +24,7 @@ import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { type DiskFound, type DiskLimits, workDisk } from './disk-work.ts';
 import { Heat } from './heat.ts';
-import { endOf, failedEnd, type Part, perSecond, stateWords } from './result.ts';
+import { type BurnInPartInit, endOf, failedEnd, perSecond, stateWords } from './result.ts';
 
 /** Disks at work at the same time: each has transfers of its own in memory. */
 const disksAtOnceMax = 16;
@@ -122,13 +122,13 @@ async function workAll(
 }
 
 /** A lost disk outranks findings on others: a reader looks for it first. */
-function typeOf(losses: readonly DiskFound['loss'][]): { readonly type?: Failed['type'] } {
+function typeOf(losses: readonly DiskFound['loss'][]): { readonly type?: FailedAttempt['type'] } {
   if (losses.includes('changed')) return { type: 'deviceChanged' };
   return losses.includes('vanished') ? { type: 'deviceVanished' } : {};
 }
 
 interface Judged {
-  readonly part: Part;
+  readonly part: BurnInPartInit;
   /** None: the disk passes. */
   readonly problems: readonly string[];
   readonly loss: DiskFound['loss'];

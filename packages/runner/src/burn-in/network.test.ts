@@ -1,7 +1,7 @@
 import { BurnInKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { NetworkCard } from '../machine/burn-in-machine.ts';
-import type { Exchanged, ExchangeWanted } from '../session/exchange.ts';
+import type { ExchangeOutcome, ExchangeWanted } from '../session/exchange.ts';
 import type { StepContext } from '../steps/step.ts';
 import { runStep } from '../steps/steps.fixture.ts';
 import { keptOf, on } from './burn-in.fixture.ts';
@@ -18,12 +18,12 @@ function card(name: string, change: Partial<NetworkCard> = {}): NetworkCard {
 }
 
 /** All of it is moved at 20 MB/s. */
-function done({ bytes }: ExchangeWanted): Exchanged {
+function done({ bytes }: ExchangeWanted): ExchangeOutcome {
   const moved = { bytes, ms: bytes / 20_000 };
   return { kind: 'done', sent: moved, received: moved };
 }
 
-function changed({ bytes }: ExchangeWanted, problem: string): Exchanged {
+function changed({ bytes }: ExchangeWanted, problem: string): ExchangeOutcome {
   const moved = { bytes, ms: bytes / 20_000 };
   return { kind: 'changed', sent: moved, received: moved, problem };
 }
@@ -32,12 +32,12 @@ function changed({ bytes }: ExchangeWanted, problem: string): Exchanged {
 async function burn(
   after: readonly NetworkCard[],
   given: Record<string, string> = {},
-  ends: readonly ((wanted: ExchangeWanted) => Exchanged)[] = [done],
+  ends: readonly ((wanted: ExchangeWanted) => ExchangeOutcome)[] = [done],
   more: Partial<StepContext> = {},
 ) {
   const looks = [[card('eno1'), card('eno2')], after];
   const asked: number[] = [];
-  const exchange = async (wanted: ExchangeWanted): Promise<Exchanged> => {
+  const exchange = async (wanted: ExchangeWanted): Promise<ExchangeOutcome> => {
     const end = ends[Math.min(asked.length, ends.length - 1)] ?? done;
     asked.push(wanted.bytes);
     return end(wanted);
@@ -81,8 +81,8 @@ test('bytes that arrive changed are found, also where no card is known to carry 
 });
 
 test('a burn-in waits for its slot at the agent, and outlasts a broken connection', async () => {
-  const wait = (): Exchanged => ({ kind: 'wait', reason: 'waits for others' });
-  const broken = (): Exchanged => ({ kind: 'broken', reason: 'reset' });
+  const wait = (): ExchangeOutcome => ({ kind: 'wait', reason: 'waits for others' });
+  const broken = (): ExchangeOutcome => ({ kind: 'broken', reason: 'reset' });
   const told: string[] = [];
   const progress = (_: number, text: string): void => void told.push(text);
   const { end, asked } = await burn([carried()], {}, [wait, broken, done], { progress });
@@ -91,7 +91,7 @@ test('a burn-in waits for its slot at the agent, and outlasts a broken connectio
   expect(told.slice(0, 2)).toEqual(['waits for others', 'reset']);
 });
 
-test.each<[string, Exchanged, { type: string; message: string }]>([
+test.each<[string, ExchangeOutcome, { type: string; message: string }]>([
   [
     'breaks each time',
     { kind: 'broken', reason: 'reset' },

@@ -5,14 +5,21 @@
  */
 import { BurnInKind, burnInNetworkStep, cleanSteps, counted } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import type { NetworkCard } from '../machine/burn-in-machine.ts';
-import { type Exchanged, exchangeBytesMax } from '../session/exchange.ts';
+import { type ExchangeOutcome, exchangeBytesMax } from '../session/exchange.ts';
 import type { Step, StepContext } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { Heat } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
-import { endOf, type Finding, failedEnd, type Part, perSecond, speedWords } from './result.ts';
+import {
+  type BurnInPartInit,
+  endOf,
+  type Finding,
+  failedEnd,
+  perSecond,
+  speedWords,
+} from './result.ts';
 
 const mib = 1024 * 1024;
 /** Between an exchange that could not be and the next, milliseconds. */
@@ -108,7 +115,7 @@ class Work {
   }
 
   /** Counts an exchange. */
-  #take(end: Exchanged): Next {
+  #take(end: ExchangeOutcome): Next {
     switch (end.kind) {
       case 'done':
         this.#count(end);
@@ -130,7 +137,7 @@ class Work {
     }
   }
 
-  #count({ sent, received }: Exchanged & { readonly kind: 'done' | 'changed' }): void {
+  #count({ sent, received }: ExchangeOutcome & { readonly kind: 'done' | 'changed' }): void {
     this.#breaks = 0;
     this.exchanges += 1;
     add(this.sent, sent);
@@ -188,9 +195,9 @@ function carriersOf(
 }
 
 interface Judged {
-  readonly parts: readonly Part[];
+  readonly parts: readonly BurnInPartInit[];
   readonly problems: readonly string[];
-  readonly type?: Failed['type'];
+  readonly type?: FailedAttempt['type'];
 }
 
 /**

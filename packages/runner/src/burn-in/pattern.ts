@@ -7,7 +7,7 @@ import { createCipheriv, createHash } from 'node:crypto';
 /** Longest piece that is written at once, bytes. */
 export const pieceBytesMax = 1024 * 1024;
 
-export interface Difference {
+export interface PatternDifference {
   /** Units that differ. */
   readonly units: number;
   /** The beginning of the first one in the piece, and its first byte that differs. */
@@ -44,7 +44,7 @@ export class Pattern {
   }
 
   /** How the bytes at this offset differ; undefined when they do not. */
-  differenceAt(offset: number, read: Uint8Array): Difference | undefined {
+  differenceAt(offset: number, read: Uint8Array): PatternDifference | undefined {
     const wanted = this.at(offset, read.length);
     if (Buffer.compare(wanted, read) === 0) return undefined;
     let units = 0;

@@ -3,7 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BurnInKind, type BurnInPartSchema, counted } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import { boundText, type Failed } from '@rackwright/results';
+import { boundText, type FailedAttempt } from '@rackwright/results';
 import type { StepContext, StepEnd } from '../steps/step.ts';
 import type { Heat } from './heat.ts';
 
@@ -12,7 +12,7 @@ export const partsMax = 32;
 const problemBytesMax = 512;
 const findingBytesMax = 256;
 
-export type Part = MessageInitShape<typeof BurnInPartSchema>;
+export type BurnInPartInit = MessageInitShape<typeof BurnInPartSchema>;
 
 /** Something that a burn-in has found wrong. */
 export interface Finding {
@@ -20,22 +20,22 @@ export interface Finding {
   readonly text: string;
 }
 
-export interface Ended {
+export interface BurnInEnd {
   readonly kind: BurnInKind;
   readonly startMs: number;
-  readonly parts: readonly Part[];
+  readonly parts: readonly BurnInPartInit[];
   readonly heat: Heat;
   /** Each of them alone fails the burn-in; the worst first. */
   readonly problems: readonly string[];
   /** Why it failed, where that is no defect. */
-  readonly type?: Failed['type'];
+  readonly type?: FailedAttempt['type'];
 }
 
 /**
  * The end of the step: complete only without a problem. A cancelled step keeps a result only where
  * it has found something.
  */
-export function endOf({ clock, signal }: StepContext, ended: Ended): StepEnd {
+export function endOf({ clock, signal }: StepContext, ended: BurnInEnd): StepEnd {
   const { kind, startMs, parts, heat, problems } = ended;
   const tooHot = heat.isTooHot ? [`the machine was too hot: ${heat.overText}`] : [];
   const found = [...problems, ...tooHot];
@@ -59,20 +59,20 @@ export function endOf({ clock, signal }: StepContext, ended: Ended): StepEnd {
   return { result: { kind: 'failed', type, message, observations } };
 }
 
-export function failedEnd(type: Failed['type'], message: string): StepEnd {
+export function failedEnd(type: FailedAttempt['type'], message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
 }
 
-function worstFirst(a: Part, b: Part): number {
+function worstFirst(a: BurnInPartInit, b: BurnInPartInit): number {
   return Number(hasFinding(b)) - Number(hasFinding(a));
 }
 
 /** The wire has only the text of a finding. */
-function hasFinding({ finding = '' }: Part): boolean {
+function hasFinding({ finding = '' }: BurnInPartInit): boolean {
   return finding !== '';
 }
 
-function bounded(part: Part): Part {
+function bounded(part: BurnInPartInit): BurnInPartInit {
   return { ...part, finding: boundText(part.finding ?? '', findingBytesMax) };
 }
 

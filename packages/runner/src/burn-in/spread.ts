@@ -2,7 +2,7 @@
  * Which places of a disk a burn-in writes: a share of it in stretches all over it, and in an order
  * of which every beginning is spread as well, for it may end early. Pure.
  */
-import type { Span } from '@rackwright/erasure';
+import type { ByteSpan } from '@rackwright/erasure';
 
 const mib = 1024 * 1024;
 const stretchBytesMax = 1024 * mib;
@@ -14,7 +14,7 @@ const stepBytes = 4_096;
 const goldenPart = 0.618_033_988_75;
 
 /** `share` in percent, 1–100. Spans do not overlap; each begins at a multiple of 4096. */
-export function* spread(sizeBytes: number, share: number): Generator<Span> {
+export function* spread(sizeBytes: number, share: number): Generator<ByteSpan> {
   if (sizeBytes <= 0) return;
   const wanted = Math.ceil(sizeBytes / stretchesWanted / mib) * mib;
   const stretchBytes = Math.min(stretchBytesMax, wanted);

@@ -1,9 +1,9 @@
 /** The machine's parts for putting an image onto a disk, besides its disks. */
 import type {
+  BootableFirmware,
   BootEntry,
+  ByteFilter,
   ByteSource,
-  Filter,
-  Firmware,
   ReadingLimits,
 } from '@rackwright/disk-image';
 import type { DeviceFacts } from '@rackwright/erasure';
@@ -12,7 +12,7 @@ import type { Hashes } from '@rackwright/platform';
 
 export interface ImageTools {
   readonly architecture: Architecture;
-  readonly unxz: Filter;
+  readonly unxz: ByteFilter;
   readonly hashes: Hashes;
   readonly limits: ReadingLimits;
   /** A file that is served at this URL. */
@@ -20,7 +20,7 @@ export interface ImageTools {
   /**
    * The firmware that started this machine; undefined: unknown, and images are not checked for it.
    */
-  firmware(): Promise<Firmware | undefined>;
+  firmware(): Promise<BootableFirmware | undefined>;
   /** Lets the kernel read the disk's present content. Rejects with `DeviceError`. */
   settle(device: DeviceFacts): Promise<void>;
   /**

@@ -14,10 +14,10 @@
 
 import { create } from '@bufbuild/protobuf';
 import {
+  type BootableFirmware,
   chooseTarget,
   compressions,
   diskFormats,
-  type Firmware,
   ImageError,
   removableLoader,
   type Seed,
@@ -32,11 +32,11 @@ import { RerunClass, writeImageStep } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
 import { bad, type Read, value } from '@rackwright/platform';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import { withImageDisk } from '../linux/image-disk.ts';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { ImageFile } from '../provision/prepared-image.ts';
-import { type Installed, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
+import { type InstalledDisk, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
 import { patienceOf } from '../provision/web-source.ts';
 import { guardIdentity } from '../steps/guard.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
@@ -52,7 +52,7 @@ const retryDelayMs = 10_000;
 type ProvisionFailed = Extract<ProvisionEnd, { readonly kind: 'failed' }>;
 
 const failureTypes: {
-  readonly [Fault in ProvisionFailed['fault']]: Failed['type'];
+  readonly [Fault in ProvisionFailed['fault']]: FailedAttempt['type'];
 } = {
   unreachable: 'registryUnreachable',
   truncated: 'imageTruncated',
@@ -85,7 +85,7 @@ interface Work extends Wanted {
   readonly context: StepContext;
   readonly tools: ImageTools;
   readonly device: DeviceFacts;
-  readonly firmware: Firmware | undefined;
+  readonly firmware: BootableFirmware | undefined;
 }
 
 /** Writes the image that the order brings onto the root disk. */
@@ -183,7 +183,7 @@ function progressOf(context: StepContext, { name }: DeviceFacts) {
   };
 }
 
-async function completed(work: Work, installed: Installed): Promise<StepEnd> {
+async function completed(work: Work, installed: InstalledDisk): Promise<StepEnd> {
   const { context, tools, device, file, firmware } = work;
   await tools.settle(device).catch((error: unknown) => {
     // The host is switched off and on next; nothing here depends on it.
@@ -199,7 +199,7 @@ async function completed(work: Work, installed: Installed): Promise<StepEnd> {
 /** The host boots without it as well, from where firmware looks on every disk. */
 async function bootEntry(
   { context, tools, device }: Work,
-  { efiSystem }: Installed,
+  { efiSystem }: InstalledDisk,
 ): Promise<{ readonly entry?: string; readonly problem?: string }> {
   try {
     if (efiSystem === undefined) throw new ImageError('notBootable', 'no EFI system partition');
@@ -279,7 +279,7 @@ function hexIn(digest: string): string | undefined {
 }
 
 /** Before the first write (W3). */
-function failed(type: Failed['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepEnd {
   return untouched({ result: { kind: 'failed', type, message } });
 }
 

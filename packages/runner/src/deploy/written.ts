@@ -1,10 +1,10 @@
 /** The content that an image has left on a disk, for the report. */
 import { create } from '@bufbuild/protobuf';
-import type { Firmware } from '@rackwright/disk-image';
+import type { BootableFirmware } from '@rackwright/disk-image';
 import type { DeviceFacts } from '@rackwright/erasure';
 import * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
-import type { Installed } from '../provision/provision.ts';
+import type { InstalledDisk } from '../provision/provision.ts';
 
 /** Partitions that are reported at most. */
 const partitionsMax = 32;
@@ -13,8 +13,8 @@ const partitionsMax = 32;
 export function writtenImage(written: {
   readonly file: runner.ImageFile;
   readonly device: DeviceFacts;
-  readonly firmware: Firmware | undefined;
-  readonly installed?: Installed;
+  readonly firmware: BootableFirmware | undefined;
+  readonly installed?: InstalledDisk;
   readonly entry?: string;
   readonly problem?: string;
 }): agent.WrittenImage {
@@ -28,7 +28,7 @@ export function writtenImage(written: {
   });
 }
 
-function contentOf(installed: Installed) {
+function contentOf(installed: InstalledDisk) {
   const { sizeBytes, contentSha256, table, partitions, grown, notGrown = '', seed } = installed;
   return {
     contentBytes: BigInt(sizeBytes),

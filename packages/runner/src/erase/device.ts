@@ -19,7 +19,7 @@ import type { Grip } from './grip.ts';
 import { applyMethod, bytesToWrite, challengeRegions } from './method.ts';
 import type { DeviceTask } from './on-devices.ts';
 import { cannotHold, type DeviceEnd, type DeviceResult, resultOf, unerased } from './outcome.ts';
-import { Pace } from './pace.ts';
+import { TransferPace } from './pace.ts';
 import { readAgain, readBack } from './read-back.ts';
 import type { Slots } from './slots.ts';
 import { bytesToRead, planDevice } from './verify.ts';
@@ -59,7 +59,7 @@ function startWork(
   const written = isCheck ? 0 : bytesToWrite({ method, challenges });
   return {
     ...{ context, target, held, method, challenges, progress, log: [], errors: {} },
-    pace: new Pace(context.clock, written + bytesToRead(challenges)),
+    pace: new TransferPace(context.clock, written + bytesToRead(challenges)),
     ...{ bytesWritten: 0, methodMs: 0, loss: undefined, ...noReadings },
     challenged: isCheck && challengeProved,
   };

@@ -1,5 +1,5 @@
 /** Carries out the method on a held device: the challenge first, then the erasure. */
-import { leavesContent, type Region, type Span } from '@rackwright/erasure';
+import { type ByteSpan, leavesContent, type Region } from '@rackwright/erasure';
 import type { OpenRegion } from '../machine/block-devices.ts';
 import { borrowTransfers, cut, writeZeros } from './transfers.ts';
 import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
@@ -131,6 +131,6 @@ async function overwrite(
   work.log.push(`${region.name}: ${bytesOf(spans)} bytes overwritten with zeros`);
 }
 
-function bytesOf(spans: readonly Span[]): number {
+function bytesOf(spans: readonly ByteSpan[]): number {
   return spans.reduce((sum, { length }) => sum + length, 0);
 }

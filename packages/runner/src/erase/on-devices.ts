@@ -27,7 +27,7 @@ import {
 } from '@rackwright/erasure';
 import { counted, type DeviceHealthSchema, verbFor } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import type { Complete, Failed, RetryAfter } from '@rackwright/results';
+import type { Complete, FailedAttempt, RetryAfter } from '@rackwright/results';
 import type { DeviceAccess, DeviceListing } from '../machine/block-devices.ts';
 import { type GuardPassed, guardIdentity } from '../steps/guard.ts';
 import type { StepContext, StepEnd } from '../steps/step.ts';
@@ -230,7 +230,7 @@ function resultOf(
   context: StepContext,
   results: readonly DeviceResult[],
   after: LossAfter | undefined,
-): Complete | Failed {
+): Complete | FailedAttempt {
   const bad = results.filter(({ verdict }) => {
     return verdict.kind === 'notErased' || verdict.kind === 'unverified';
   });
@@ -247,7 +247,7 @@ function resultOf(
 }
 
 /** The worst that is known. Proof that data is there outranks everything else. */
-function failureType(context: StepContext, bad: readonly DeviceResult[]): Failed['type'] {
+function failureType(context: StepContext, bad: readonly DeviceResult[]): FailedAttempt['type'] {
   if (bad.some(({ returned }) => returned)) return 'dataReturned';
   if (context.signal.aborted) return 'cancelled';
   if (bad.some(({ verdict }) => verdict.kind === 'notErased')) return 'notErased';
@@ -268,6 +268,6 @@ function describeTarget(target: Target): string {
   return `${target.identity} (${target.device.name}) ${how}`;
 }
 
-function failed(type: Failed['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { durationWords, Pace } from './pace.ts';
+import { durationWords, TransferPace } from './pace.ts';
 
 function paced(totalBytes: number) {
   const clock = { nowMs: 1_000 };
-  const pace = new Pace({ suspendAwareMs: () => clock.nowMs }, totalBytes);
+  const pace = new TransferPace({ suspendAwareMs: () => clock.nowMs }, totalBytes);
   return { clock, pace };
 }
 

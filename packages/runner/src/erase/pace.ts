@@ -4,7 +4,7 @@ import type { Clock } from '@rackwright/platform';
 /** Before that the speed says nothing, milliseconds. */
 const settleMs = 2_000;
 
-export class Pace {
+export class TransferPace {
   readonly #clock: Pick<Clock, 'suspendAwareMs'>;
   readonly #totalBytes: number;
   /** The time of the first transfer: work before it says nothing of the speed. */

@@ -21,7 +21,7 @@ export interface DiskPreparation {
   readonly hiddenBytesRemoved: bigint;
 }
 
-export type Prepared =
+export type PreparedDevice =
   | {
       readonly kind: 'ready';
       readonly listing: DeviceListing;
@@ -35,7 +35,7 @@ export async function prepareDevices(
   devices: BlockDevices,
   order: agent.RunStep,
   access: DeviceAccess,
-): Promise<Prepared> {
+): Promise<PreparedDevice> {
   const listing = await devices.list();
   const done = new Map<string, DiskPreparation>();
   const isReadOnly = access === 'read' || order.mode === agent.StepMode.CHECK;

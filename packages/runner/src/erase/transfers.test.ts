@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { discardPieceBytes } from './method.ts';
-import { durationWords, Pace } from './pace.ts';
+import { durationWords, TransferPace } from './pace.ts';
 import { Slots } from './slots.ts';
 import { cut, inFlight, transfersInFlight } from './transfers.ts';
 
@@ -104,7 +104,7 @@ test('a slot that was given back is free for a later caller', async () => {
 test('speed and time left are shown, also for a disk that takes longer than a day', () => {
   let nowMs = 0;
   const bytesPerMs = 180_000;
-  const pace = new Pace({ suspendAwareMs: () => nowMs }, 20e12);
+  const pace = new TransferPace({ suspendAwareMs: () => nowMs }, 20e12);
   expect(pace.words()).toBe('');
   pace.add(0);
   nowMs = 3_600_000;

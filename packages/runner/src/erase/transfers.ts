@@ -4,7 +4,7 @@
  *
  * Invariant: when a function of this module has settled, nothing of it is under way any more.
  */
-import type { Span } from '@rackwright/erasure';
+import type { ByteSpan } from '@rackwright/erasure';
 import { type OpenRegion, streamBytesMax } from '../machine/block-devices.ts';
 import { transferMemory } from '../machine/transfer-memory.ts';
 
@@ -15,7 +15,7 @@ export const transfersInFlight = 4;
 export const readBytesMax = streamBytesMax / 2;
 
 /** Asked before each transfer; rejects to stop. */
-export type Gate = () => Promise<void>;
+export type TransferGate = () => Promise<void>;
 
 /**
  * Runs `act` for each item, `transfersInFlight` at once, in the order of the items as far as their
@@ -45,7 +45,7 @@ export async function inFlight<T>(
 }
 
 /** Cuts spans into transfers. */
-export function* cut(spans: Iterable<Span>, most = readBytesMax): Generator<Span> {
+export function* cut(spans: Iterable<ByteSpan>, most = readBytesMax): Generator<ByteSpan> {
   for (const { offset, length } of spans) {
     for (let at = 0; at < length; at += most) {
       yield { offset: offset + at, length: Math.min(most, length - at) };
@@ -56,8 +56,8 @@ export function* cut(spans: Iterable<Span>, most = readBytesMax): Generator<Span
 /** Writes zeros over the spans. `tell` gets the bytes of each transfer that is done. */
 export async function writeZeros(
   open: OpenRegion,
-  spans: Iterable<Span>,
-  gate: Gate,
+  spans: Iterable<ByteSpan>,
+  gate: TransferGate,
   tell: (bytes: number) => void,
 ): Promise<void> {
   await inFlight(cut(spans, streamBytesMax), async ({ offset, length }) => {
@@ -86,10 +86,10 @@ export function borrowTransfers(): { readonly transfers: ReadMemory; giveBack():
  */
 export async function readPieces(
   open: OpenRegion,
-  pieces: Iterable<Span>,
+  pieces: Iterable<ByteSpan>,
   memory: ReadMemory,
   take: (offset: number, read: Uint8Array | Error) => boolean,
-  gate: Gate,
+  gate: TransferGate,
 ): Promise<void> {
   await inFlight(pieces, async ({ offset, length }, slot) => {
     await gate();

@@ -10,7 +10,7 @@ import * as agent from '@rackwright/messages/agent';
 import type { Step, StepContext } from '../steps/step.ts';
 import { type DeviceTask, runOnDevices, seedProblem } from './on-devices.ts';
 import { cannotHold, type DeviceResult, resultOf, unerased } from './outcome.ts';
-import { Pace } from './pace.ts';
+import { TransferPace } from './pace.ts';
 import { newBlocks, readConfirmed } from './read-back.ts';
 import { bytesToRead, planDevice } from './verify.ts';
 import { noReadings, type Work } from './work.ts';
@@ -50,7 +50,7 @@ async function verify(context: StepContext, task: DeviceTask): Promise<DeviceRes
   const others = newBlocks(planDevice(target, method, context.order.challengeSeed));
   const work: Work = {
     ...{ context, target, held: grip.held, method, challenges: same, progress },
-    pace: new Pace(context.clock, bytesToRead(same) + bytesToRead(others)),
+    pace: new TransferPace(context.clock, bytesToRead(same) + bytesToRead(others)),
     ...{ log: [], errors: {}, bytesWritten: 0, methodMs: 0, loss: undefined },
     ...noReadings,
     challenged: true,

@@ -3,6 +3,7 @@
  * the tool, whether they are gone. The conclusion is drawn elsewhere (`startVerdict`).
  */
 import {
+  type ByteSpan,
   blockBytes,
   type ChallengePlan,
   challengeContent,
@@ -19,18 +20,17 @@ import {
   regionLabel,
   regionSeed,
   regionVerification,
-  type Span,
   startVerdict,
   type Verdict,
   type Verification,
 } from '@rackwright/erasure';
 import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-devices.ts';
-import { cut, type Gate, inFlight, type ReadMemory, readPieces } from './transfers.ts';
+import { cut, inFlight, type ReadMemory, readPieces, type TransferGate } from './transfers.ts';
 
 /** The writes and reads in one region of a device. */
 export interface RegionChallenge {
   readonly region: Region;
-  readonly spans: readonly Span[];
+  readonly spans: readonly ByteSpan[];
   readonly seed: Uint8Array;
   readonly plan: ChallengePlan;
   /** The places of marks that are written after the method; none where zeros are expected. */
@@ -106,7 +106,7 @@ export interface ReadBackParts {
   /** The challenge was read back as written before the erasure began. */
   readonly challengeProved: boolean;
   readonly memory: ReadMemory;
-  readonly gate: Gate;
+  readonly gate: TransferGate;
   /** Called with the bytes of each completed read. */
   readonly tell: (bytes: number) => void;
   /** Called with each error of the device. */
@@ -199,7 +199,7 @@ async function lostMark(
 }
 
 /** The places to read, in order: the sampled blocks, or the spans cut into transfers. */
-function pieces({ reading }: ChallengePlan): Iterable<Span> {
+function pieces({ reading }: ChallengePlan): Iterable<ByteSpan> {
   return reading.level === 'full'
     ? cut(reading.spans)
     : reading.offsets.map((offset) => ({ offset, length: blockBytes }));

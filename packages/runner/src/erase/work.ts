@@ -2,9 +2,9 @@
 import type { ErasureMethod } from '@rackwright/erasure';
 import { DeviceError, type DeviceLoss, type HeldDevice } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
-import type { Pace } from './pace.ts';
+import type { TransferPace } from './pace.ts';
 import type { Target } from './targets.ts';
-import type { Gate } from './transfers.ts';
+import type { TransferGate } from './transfers.ts';
 import { deviceErrorOf, type RegionChallenge } from './verify.ts';
 
 /** Called with the done share of the device, 0 to 1, and the present activity. */
@@ -17,7 +17,7 @@ export interface Work {
   readonly method: ErasureMethod;
   readonly challenges: readonly RegionChallenge[];
   readonly log: string[];
-  readonly pace: Pace;
+  readonly pace: TransferPace;
   readonly progress: DeviceProgress;
   /** Errors by kind, as evidence names kinds. */
   readonly errors: Record<string, bigint>;
@@ -42,7 +42,7 @@ const presentEveryMs = 3_000;
 const tellEveryMs = 1_000;
 
 /** Before each transfer: the step still goes on, and, every few seconds, the device is there. */
-export function gateOf({ context, held }: Work): Gate {
+export function gateOf({ context, held }: Work): TransferGate {
   const isDue = every(context, presentEveryMs);
   return async () => {
     stopIfCancelled(context);

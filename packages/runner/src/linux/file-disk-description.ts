@@ -29,10 +29,10 @@ import {
 import {
   asObject,
   flagAt,
-  type JsonObject,
   listAt,
   numberAt,
   parseObject,
+  type ToolJsonObject,
   textAt,
 } from '../machine/json-fields.ts';
 import { type Lie, readLie } from './file-disk-lies.ts';
@@ -40,7 +40,7 @@ import { type Lie, readLie } from './file-disk-lies.ts';
 /** Operations that a fault can affect. `write` includes writing zeros. */
 export type FaultyOperation = 'read' | 'write' | 'discard' | 'format';
 
-export type Fault =
+export type FileDiskFault =
   | {
       /** The operation fails when it touches the range. */
       readonly kind: 'ioError';
@@ -54,7 +54,7 @@ export type Fault =
 
 export interface FileDiskDescription {
   readonly facts: DeviceFacts;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly FileDiskFault[];
   readonly lies: readonly Lie[];
   /** The device's reported activity; empty when idle. */
   readonly busyWith: string;
@@ -135,7 +135,7 @@ function capacityOf(
 }
 
 function readRegions(
-  object: JsonObject,
+  object: ToolJsonObject,
   name: string,
   source: string,
   sizeOf: (regionName: string) => number,
@@ -177,7 +177,7 @@ function readNvme(value: unknown, source: string): NvmeFacts {
   };
 }
 
-function readFault(value: unknown, source: string): Fault {
+function readFault(value: unknown, source: string): FileDiskFault {
   const known = ['kind', 'operation', 'offset', 'length', 'delayMs'];
   const object = asObject(value, `${source}, faults`, known);
   const kind = pick(['ioError', 'lying', 'slow'] as const, textAt(object, 'kind', ''), source);

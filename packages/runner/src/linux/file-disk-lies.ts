@@ -7,7 +7,7 @@
  * A lie is success that is none, or an answer that is not true. What really stands on the medium is
  * the image file once `switchOffFileDisks` has been called.
  */
-import { asObject, flagAt, type JsonObject, numberAt, textAt } from '../machine/json-fields.ts';
+import { asObject, flagAt, numberAt, type ToolJsonObject, textAt } from '../machine/json-fields.ts';
 
 /** Operations that change a medium, and reading. */
 export type MediumOperation = 'read' | 'write' | 'discard' | 'format';
@@ -193,15 +193,15 @@ export function meeting(extent: Extent, offset: number, length: number): Extent 
   return from < to ? { offset: from, length: to - from } : undefined;
 }
 
-function extentOf(object: JsonObject): Extent {
+function extentOf(object: ToolJsonObject): Extent {
   return { offset: numberAt(object, 'offset', 0), length: forEver(object, 'length') };
 }
 
-function forEver(object: JsonObject, key: string): number {
+function forEver(object: ToolJsonObject, key: string): number {
   return numberAt(object, key, Number.MAX_SAFE_INTEGER);
 }
 
-function operationOf(object: JsonObject, source: string): MediumOperation {
+function operationOf(object: ToolJsonObject, source: string): MediumOperation {
   return pick(mediumOperations, textAt(object, 'operation', ''), source);
 }
 

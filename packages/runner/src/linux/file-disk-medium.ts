@@ -11,7 +11,7 @@ import { basename } from 'node:path';
 import type { Clock } from '@rackwright/platform';
 import { DeviceError, transferBytesMax } from '../machine/block-devices.ts';
 import { type Extent, type Lie, type MediumOperation, meeting } from './file-disk-lies.ts';
-import { addKept, type Kept, readKept, restore, writeKept } from './file-disk-undo.ts';
+import { addKept, type KeptBlock, readKept, restore, writeKept } from './file-disk-undo.ts';
 
 /**
  * The number of a disk's operations since its description was first read; shared by its regions.
@@ -183,7 +183,7 @@ export class Medium {
       const bytes = Buffer.alloc(blockBytes);
       const count = readSync(fd, bytes, 0, blockBytes, block);
       const kept = { offset: block, bytes: bytes.subarray(0, count).toString('base64') };
-      const line: Kept = until === undefined ? kept : { ...kept, until };
+      const line: KeptBlock = until === undefined ? kept : { ...kept, until };
       addKept(image, line);
     }
   }

@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path';
 
 /** A block as it was. `until`: the time at which it is there again; absent: at power-off. */
-export interface Kept {
+export interface KeptBlock {
   readonly offset: number;
   readonly bytes: string;
   readonly until?: number;
@@ -37,7 +37,7 @@ export function switchOffFileDisks(folder: string, nowMs: number): void {
 const undoEnding = '.undo';
 
 /** Keeps one more block. */
-export function addKept(image: string, kept: Kept): void {
+export function addKept(image: string, kept: KeptBlock): void {
   appendFileSync(undoPath(image), `${JSON.stringify(kept)}\n`);
 }
 
@@ -46,7 +46,7 @@ function undoPath(image: string): string {
 }
 
 /** Restores the due blocks and forgets them; returns their number. */
-export function restore(image: string, isDue: (kept: Kept) => boolean): number {
+export function restore(image: string, isDue: (kept: KeptBlock) => boolean): number {
   const all = readKept(image);
   const due = all.filter(isDue);
   if (due.length === 0) return 0;
@@ -67,14 +67,14 @@ export function restore(image: string, isDue: (kept: Kept) => boolean): number {
 }
 
 /** The entries of the image's undo file, oldest first. */
-export function readKept(image: string): Kept[] {
+export function readKept(image: string): KeptBlock[] {
   if (!existsSync(undoPath(image))) return [];
   const lines = readFileSync(undoPath(image), 'utf8').trimEnd().split('\n');
-  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Kept);
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as KeptBlock);
 }
 
 /** Replaces it; without blocks the file goes. */
-export function writeKept(image: string, kept: readonly Kept[]): void {
+export function writeKept(image: string, kept: readonly KeptBlock[]): void {
   if (kept.length === 0) return rmSync(undoPath(image), { force: true });
   writeFileSync(undoPath(image), kept.map((each) => `${JSON.stringify(each)}\n`).join(''));
 }

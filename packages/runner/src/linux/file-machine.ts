@@ -15,10 +15,10 @@ import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import {
   asObject,
-  type JsonObject,
   listAt,
   numberAt,
   parseObject,
+  type ToolJsonObject,
   textAt,
 } from '../machine/json-fields.ts';
 import type { Machine } from '../machine/machine.ts';
@@ -45,7 +45,7 @@ const keys = [
 
 /** The file is read anew by every call. */
 export function fileMachine(path: string, clock: Clock): Machine {
-  const read = async (): Promise<JsonObject> => {
+  const read = async (): Promise<ToolJsonObject> => {
     return parseObject(await readFile(path, 'utf8'), path, keys);
   };
   return {
@@ -86,7 +86,7 @@ export function fileMachine(path: string, clock: Clock): Machine {
   };
 }
 
-function bytesAt(object: JsonObject, key: string): Uint8Array {
+function bytesAt(object: ToolJsonObject, key: string): Uint8Array {
   const text = textAt(object, key, '').replaceAll('-', '');
   if (!/^([0-9a-fA-F]{32})?$/.test(text)) throw new Error(`"${key}" must have 32 hex digits`);
   return new Uint8Array(Buffer.from(text, 'hex'));

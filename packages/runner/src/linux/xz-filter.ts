@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
-import type { Filter } from '@rackwright/disk-image';
+import type { ByteFilter } from '@rackwright/disk-image';
 import { ImageError } from '@rackwright/disk-image';
 import { boundText } from '@rackwright/results';
 
@@ -13,7 +13,7 @@ const memoryMebibytesMax = 256;
 const wordsBytesMax = 512;
 
 /** Decompresses by the program `xz`, which ends with its input, its reader, or the signal. */
-export const unxz: Filter = async function* (chunks, signal) {
+export const unxz: ByteFilter = async function* (chunks, signal) {
   const args = ['--decompress', '--stdout', '--quiet', `--memlimit=${memoryMebibytesMax}MiB`];
   const child = spawn('xz', args, {
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },

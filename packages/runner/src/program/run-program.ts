@@ -4,7 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import * as agent from '@rackwright/messages/agent';
-import type { Complete, Failed } from '@rackwright/results';
+import type { Complete, FailedAttempt } from '@rackwright/results';
 import type { StepContext, StepEnd } from '../steps/step.ts';
 import { lastLine, lastLines, OutputTail } from './output-tail.ts';
 import type { ProgramEnd, ProgramRequest, Programs } from './program.ts';
@@ -42,7 +42,11 @@ function outputOf(end: ProgramEnd, tail: OutputTail): agent.StepOutput {
   return create(agent.StepOutputSchema, { exit, tail: bytes });
 }
 
-function resultOf(end: ProgramEnd, output: agent.StepOutput, aborted: boolean): Complete | Failed {
+function resultOf(
+  end: ProgramEnd,
+  output: agent.StepOutput,
+  aborted: boolean,
+): Complete | FailedAttempt {
   // A program that ended well before it could be stopped has ended well.
   if (end.kind === 'exited' && end.code === 0) return { kind: 'complete', output };
   if (end.kind === 'stuck') {
@@ -62,13 +66,13 @@ function resultOf(end: ProgramEnd, output: agent.StepOutput, aborted: boolean): 
   }
 }
 
-function badExit(how: string, output: agent.StepOutput): Failed {
+function badExit(how: string, output: agent.StepOutput): FailedAttempt {
   const words = lastLine(output.tail);
   const message = words === '' ? `${how}, and it wrote nothing` : `${how}: ${words}`;
   return { kind: 'failed', type: 'exitCode', message, output };
 }
 
-function cancelled(output: agent.StepOutput | undefined): Failed {
+function cancelled(output: agent.StepOutput | undefined): FailedAttempt {
   const message = 'It was cancelled, and all that it had started was ended.';
   const outputs = output === undefined ? {} : { output };
   return { kind: 'failed', type: 'cancelled', message, ...outputs };

@@ -27,7 +27,7 @@ export interface ImageDisk {
   readonly blockBytes: number;
 }
 
-export interface Written {
+export interface WrittenContent {
   readonly sizeBytes: number;
   readonly sha256: string;
   /** The content in the end of the disk, which is not written yet (W1). */
@@ -129,7 +129,7 @@ export class DiskWriter {
   }
 
   /** All is on the device, and was read back, when it resolves. */
-  async finish(): Promise<Written> {
+  async finish(): Promise<WrittenContent> {
     const filled = this.headIsFull ? this.#at % transferBytesMax : 0;
     if (filled > 0 && this.#slot !== undefined) {
       const length = Math.ceil(filled / this.#disk.blockBytes) * this.#disk.blockBytes;

@@ -8,13 +8,13 @@
  *    hashed before it is used, piece by piece, because it is not read from front to back.
  */
 import {
+  type ByteFilter,
   type ByteSource,
   type Content,
   checkDigest,
   checkUnpacked,
   type DeclaredFormat,
   digestPieces,
-  type Filter,
   type FoundFormat,
   formatOf,
   gathered,
@@ -52,7 +52,7 @@ export interface PreparedImage {
 
 export interface ImagePreparationOptions {
   readonly signal: AbortSignal;
-  readonly unxz: Filter;
+  readonly unxz: ByteFilter;
   readonly hashes: Hashes;
   readonly limits?: ReadingLimits | undefined;
   /** Progress of the first reading of a file that is read twice, 0 to 1. */

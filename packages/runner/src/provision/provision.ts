@@ -18,15 +18,15 @@
  *    reports more than its real size has content there by then, which the tables would destroy.
  */
 import {
+  type BootableFirmware,
+  type ByteFilter,
   type ByteSource,
   type Content,
   checkBootable,
   checkDigest,
   efiSystemPartition,
-  type Filter,
-  type Firmware,
-  type Fitted,
   type FittedPartition,
+  type FittedTable,
   fitTable,
   ImageError,
   type ImageFault,
@@ -43,7 +43,7 @@ import {
   DiskWriter,
   headBytes,
   type ImageDisk,
-  type Written,
+  type WrittenContent,
   writeAndCompare,
 } from './disk-writer.ts';
 import { type ImageFile, type PreparedImage, prepareImage } from './prepared-image.ts';
@@ -54,11 +54,11 @@ export interface ProvisionPlan {
   readonly grow: boolean;
   readonly seed?: Seed;
   /** The firmware that has to boot the image; absent: that is not judged. */
-  readonly firmware?: Firmware;
+  readonly firmware?: BootableFirmware;
 }
 
 export interface ProvisionParts {
-  readonly unxz: Filter;
+  readonly unxz: ByteFilter;
   readonly hashes: Hashes;
   readonly limits?: ReadingLimits;
   /** Asked right before the first write (R11). */
@@ -76,7 +76,7 @@ const zerosBytesMax = 16 * 1024 * 1024;
 export type ProvisionProgress = (fraction: number, action: string) => void;
 
 export type ProvisionEnd =
-  | { readonly kind: 'complete'; readonly installed: Installed }
+  | { readonly kind: 'complete'; readonly installed: InstalledDisk }
   | {
       readonly kind: 'failed';
       readonly fault: ImageFault | 'ioError' | 'cancelled' | 'notPermitted';
@@ -86,12 +86,12 @@ export type ProvisionEnd =
     };
 
 /** The disk's content, as it was read back. */
-export interface Installed {
+export interface InstalledDisk {
   readonly sizeBytes: number;
   readonly contentSha256: string;
-  readonly table: Fitted['kind'];
+  readonly table: FittedTable['kind'];
   readonly partitions: readonly FittedPartition[];
-  readonly grown?: Fitted['grown'];
+  readonly grown?: FittedTable['grown'];
   /** Why no partition grew. */
   readonly notGrown?: string;
   readonly seed?: FittedPartition;
@@ -135,7 +135,7 @@ export async function provisionDisk(
   }
 }
 
-async function install(work: Work, image: PreparedImage): Promise<Installed> {
+async function install(work: Work, image: PreparedImage): Promise<InstalledDisk> {
   const { plan, disk, signal, parts } = work;
   const sizeBytes = image.sizeBytes ?? plan.image.contentSizeBytes;
   const declared = plan.image.contentSizeBytes;
@@ -148,8 +148,8 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
     tellDone(work, done, sizeBytes);
   };
   const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal, report);
-  let fitted: Fitted;
-  let written: Written;
+  let fitted: FittedTable;
+  let written: WrittenContent;
   try {
     const rest = await takeHead(writer, content);
     if (writer.sizeBytes === 0) throw new ImageError('truncated', 'the image is empty');
@@ -211,7 +211,7 @@ async function takeHead(
   return undefined;
 }
 
-function fit({ plan, disk }: Work, head: Uint8Array): Fitted {
+function fit({ plan, disk }: Work, head: Uint8Array): FittedTable {
   const { sizeBytes: diskBytes, blockBytes } = disk;
   const seed =
     plan.seed === undefined
@@ -293,7 +293,7 @@ async function write(
   content: AsyncIterable<Content>,
   done: Done,
   sizeBytes: number | undefined,
-): Promise<Written> {
+): Promise<WrittenContent> {
   for await (const piece of content) {
     const before = Math.floor(writer.sizeBytes / transferBytesMax);
     await writer.add(piece);
@@ -317,7 +317,7 @@ function tellDone(
   progress(part, hasEnded ? 'reading back' : 'writing');
 }
 
-function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
+function checkContent(image: ImageFile, { sizeBytes, sha256 }: WrittenContent): void {
   const declared = image.contentSizeBytes;
   if (declared !== undefined && sizeBytes < declared) {
     const sizes = `${sizeBytes} bytes, not the declared ${declared}`;
@@ -352,7 +352,7 @@ async function writeHead(disk: ImageDisk, head: Uint8Array): Promise<void> {
   await writeAndCompare(disk, 0, head.subarray(0, blockBytes));
 }
 
-function installed(written: Written, fitted: Fitted): Installed {
+function installed(written: WrittenContent, fitted: FittedTable): InstalledDisk {
   const efiSystem = efiSystemPartition(fitted);
   const { kind: table, partitions, grown, notGrown, seed } = fitted;
   return {

@@ -10,18 +10,18 @@ export const exchangeBytesMax = 64 * 1024 * 1024;
 const pieceBytesMax = 64 * 1024;
 
 /** The duration and the bytes of a transfer. */
-export interface Moved {
+export interface TransferFigures {
   readonly bytes: number;
   readonly ms: number;
 }
 
-export type Exchanged =
-  | { readonly kind: 'done'; readonly sent: Moved; readonly received: Moved }
+export type ExchangeOutcome =
+  | { readonly kind: 'done'; readonly sent: TransferFigures; readonly received: TransferFigures }
   /** Bytes arrived changed; `problem` says which. */
   | {
       readonly kind: 'changed';
-      readonly sent: Moved;
-      readonly received: Moved;
+      readonly sent: TransferFigures;
+      readonly received: TransferFigures;
       readonly problem: string;
     }
   /** The agent has no room for it now. */
@@ -58,7 +58,7 @@ export interface ExchangeParts {
 export async function exchangeBytes(
   parts: ExchangeParts,
   wanted: ExchangeWanted,
-): Promise<Exchanged> {
+): Promise<ExchangeOutcome> {
   const over = new AbortController();
   const signal = AbortSignal.any([parts.signal, over.signal]);
   try {
@@ -70,7 +70,7 @@ export async function exchangeBytes(
   }
 }
 
-async function converse(parts: ExchangeParts, wanted: ExchangeWanted): Promise<Exchanged> {
+async function converse(parts: ExchangeParts, wanted: ExchangeWanted): Promise<ExchangeOutcome> {
   const sender = new Sender(parts, wanted);
   const heard = new Heard(parts.clock, wanted, sender);
   try {
@@ -143,7 +143,7 @@ class Heard {
   }
 
   /** The end of the exchange; undefined: it goes on. */
-  take(message: runner.ExchangeResponse['message']): Exchanged | undefined {
+  take(message: runner.ExchangeResponse['message']): ExchangeOutcome | undefined {
     switch (message.case) {
       case 'ready':
         this.#lap();
@@ -166,7 +166,7 @@ class Heard {
     }
   }
 
-  #agentReceived(digest: Uint8Array): Exchanged | undefined {
+  #agentReceived(digest: Uint8Array): ExchangeOutcome | undefined {
     if (this.#hasReceived) return tooMuch;
     this.#hasReceived = true;
     this.#sentMs = this.#lap();
@@ -174,7 +174,7 @@ class Heard {
     return undefined;
   }
 
-  #agentSent(digest: Uint8Array): Exchanged {
+  #agentSent(digest: Uint8Array): ExchangeOutcome {
     // Without the agent's digest nothing is known of the bytes that it received.
     if (!this.#hasReceived) return { kind: 'broken', reason: 'the agent skips half of it' };
     const isSame = this.#received === this.#bytes && this.#hash.digest().equals(digest);
@@ -195,4 +195,4 @@ class Heard {
   }
 }
 
-const tooMuch: Exchanged = { kind: 'broken', reason: 'the agent sends too much' };
+const tooMuch: ExchangeOutcome = { kind: 'broken', reason: 'the agent sends too much' };

@@ -23,7 +23,7 @@ import {
   verifiedBlob,
 } from '@rackwright/oci';
 import { bad, parsedJson, type Read, value } from '@rackwright/platform';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import { commandLine, configProblem, readImage } from '../command/image.ts';
 import { type CommandRoot, type CommandRoots, defaultUnpackLimits } from '../command/roots.ts';
 import type { Programs } from '../program/program.ts';
@@ -323,6 +323,6 @@ function readList(text: string): Read<readonly string[]> {
   return value(list);
 }
 
-function failed(type: Failed['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
 }

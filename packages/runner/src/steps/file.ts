@@ -12,7 +12,7 @@ import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/e
 import { ArgumentType, fileStep, RerunClass } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import { bad, type Read, value } from '@rackwright/platform';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import {
   type FileContent,
   FileError,
@@ -238,6 +238,6 @@ function octal(mode: number): string {
   return mode.toString(8).padStart(4, '0');
 }
 
-function failed(type: Failed['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
 }

@@ -5,7 +5,7 @@
  * through that has no witness.
  */
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import type { StepContext, StepEnd } from './step.ts';
 
 export interface GuardPassed {
@@ -41,6 +41,6 @@ export async function guardIdentity(context: StepContext): Promise<GuardResult> 
   }
 }
 
-function failed(type: Failed['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
 }

@@ -10,7 +10,7 @@
 import { ArgumentType, RerunClass, scriptStep } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import { bad, type Disk, type Read, value } from '@rackwright/platform';
-import type { Failed } from '@rackwright/results';
+import type { FailedAttempt } from '@rackwright/results';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
 import { withoutSecrets } from '../program/without-secrets.ts';
@@ -148,6 +148,6 @@ function readScript({ order, secretEnvironment }: StepContext): Read<Script> {
   return value({ text, interpreter, environment: environment.value, secrets: secrets.value });
 }
 
-function failed(type: Failed['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
 }

@@ -4,10 +4,10 @@ import type { HostName, OperationId } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
-import type { Complete, Failed, RetryAfter } from '@rackwright/results';
+import type { Complete, FailedAttempt, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
-import type { Exchanged, ExchangeWanted } from '../session/exchange.ts';
+import type { ExchangeOutcome, ExchangeWanted } from '../session/exchange.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 
 /** The stage of one device, as in an interrupted step's `last_progress`. */
@@ -46,7 +46,7 @@ export interface StepContext {
   /** The image of the host, as the agent serves it. */
   readonly imageFile?: runner.ImageFile | undefined;
   /** Bytes to the agent and back; never rejects. Absent: there is no agent for that. */
-  readonly exchange?: (wanted: ExchangeWanted) => Promise<Exchanged>;
+  readonly exchange?: (wanted: ExchangeWanted) => Promise<ExchangeOutcome>;
   /** The traceparent (W3C Trace Context) for the step's own calls; unset: there is none. */
   readonly traceParent?: string;
   /** The URL for the image's phone-home; empty: none. It is a credential, and is shown nowhere. */
@@ -54,7 +54,7 @@ export interface StepContext {
 }
 
 export interface StepEnd {
-  readonly result: Complete | Failed | RetryAfter;
+  readonly result: Complete | FailedAttempt | RetryAfter;
   /** The acts on devices; the agent signs them. Host and session are added by the agent. */
   readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
 }

@@ -24,7 +24,7 @@ import {
 } from './network.ts';
 
 /** The client: the firmware itself, or the iPXE that it has started. */
-export type BootStage = 'firmware' | 'ipxe';
+export type FirmwareBootStage = 'firmware' | 'ipxe';
 
 export interface BootParameters {
   /** Ours, from the address server. */
@@ -85,7 +85,7 @@ export class DhcpClient {
   }
 
   /** Discover, offers, request, acknowledgement. Throws when no server gives an address. */
-  async acquire(stage: BootStage): Promise<BootParameters> {
+  async acquire(stage: FirmwareBootStage): Promise<BootParameters> {
     const { lease, boot } = await this.#discover(stage);
     const { dhcpPort, broadcastAddress } = this.#network;
     const leaseServer = readOption(lease, dhcpOption.serverIdentifier) ?? '';
@@ -126,7 +126,9 @@ export class DhcpClient {
     this.#socket.close();
   }
 
-  async #discover(stage: BootStage): Promise<{ lease: DhcpPacket; boot: DhcpPacket | undefined }> {
+  async #discover(
+    stage: FirmwareBootStage,
+  ): Promise<{ lease: DhcpPacket; boot: DhcpPacket | undefined }> {
     let lease: DhcpPacket | undefined;
     let boot: DhcpPacket | undefined;
     let giveUpAtMs = Number.POSITIVE_INFINITY;
@@ -152,7 +154,7 @@ export class DhcpClient {
   }
 
   #packet(
-    stage: BootStage,
+    stage: FirmwareBootStage,
     messageType: 'discover' | 'request',
     more: readonly (readonly [number, Uint8Array])[],
     clientAddress = '0.0.0.0',

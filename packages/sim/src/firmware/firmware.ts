@@ -12,7 +12,7 @@ import { type IpxeEnd, runIpxeScript } from './ipxe-script.ts';
 import type { BootIdentity, BootNetwork, FirmwareForm } from './network.ts';
 import { fetchByTftp } from './tftp-client.ts';
 
-export interface Firmware {
+export interface SimulatedFirmware {
   readonly form: FirmwareForm;
   readonly identity: BootIdentity;
   readonly network: BootNetwork;
@@ -34,7 +34,7 @@ export type BootEnd =
 const uefiWindowBlocks = 4;
 
 /** One start from the network. Throws when there is no network or a file cannot be fetched. */
-export async function netboot(firmware: Firmware): Promise<BootEnd> {
+export async function netboot(firmware: SimulatedFirmware): Promise<BootEnd> {
   const dhcp = await DhcpClient.open(firmware.network, firmware.identity, firmware.form);
   try {
     const first = await dhcp.acquire('firmware');
@@ -51,7 +51,7 @@ export async function netboot(firmware: Firmware): Promise<BootEnd> {
 }
 
 async function loadLoader(
-  { form, network, print }: Firmware,
+  { form, network, print }: SimulatedFirmware,
   dhcp: DhcpClient,
   address: string,
   offer: BootOffer,
@@ -69,7 +69,11 @@ async function loadLoader(
   });
 }
 
-async function runScript(firmware: Firmware, address: string, url: string): Promise<IpxeEnd> {
+async function runScript(
+  firmware: SimulatedFirmware,
+  address: string,
+  url: string,
+): Promise<IpxeEnd> {
   const script = Buffer.from(await fetchByHttp(url, address)).toString('utf8');
   return await runIpxeScript(script, {
     fetch: (file) => fetchByHttp(file, address),

@@ -8,7 +8,7 @@
 import type { Clock, Random } from '@rackwright/platform';
 import type { RedfishFault, RedfishHabits } from './options.ts';
 
-export interface Session {
+export interface RedfishSession {
   readonly id: string;
   readonly token: string;
   readonly user: string;
@@ -20,8 +20,8 @@ export type CredentialCheck =
   | { readonly kind: 'refused' }
   | { readonly kind: 'lockedOut'; readonly remainingMs: number };
 
-export type SignIn =
-  | { readonly kind: 'session'; readonly session: Session }
+export type RedfishSignIn =
+  | { readonly kind: 'session'; readonly session: RedfishSession }
   | { readonly kind: 'full' }
   | Exclude<CredentialCheck, { readonly kind: 'admitted' }>;
 
@@ -33,7 +33,7 @@ export class Accounts {
   readonly #habits: RedfishHabits;
   readonly #user: string;
   #password: string;
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, RedfishSession>();
   #nextId = 1;
   #failuresInRow = 0;
   #lockedUntilMs = 0;
@@ -89,7 +89,7 @@ export class Accounts {
     return { kind: 'refused' };
   }
 
-  signIn(user: string, password: string, fault: RedfishFault['kind']): SignIn {
+  signIn(user: string, password: string, fault: RedfishFault['kind']): RedfishSignIn {
     const admission = this.check(user, password, fault);
     if (admission.kind !== 'admitted') return admission;
     this.#dropIdle();
@@ -113,7 +113,7 @@ export class Accounts {
     return true;
   }
 
-  sessions(): readonly Session[] {
+  sessions(): readonly RedfishSession[] {
     return [...this.#sessions.values()];
   }
 

@@ -2,7 +2,7 @@
  * Network adapters of the simulated machine (DSP0268: NetworkAdapter and its subordinate
  * resources).
  */
-import type { JsonObject } from './messages.ts';
+import type { RedfishJsonObject } from './messages.ts';
 import type { RedfishAdapter, RedfishHabits } from './options.ts';
 import { collection, link, resource } from './shapes.ts';
 
@@ -17,7 +17,7 @@ export function adaptersOfSystem(
   adapters: readonly RedfishAdapter[],
   habits: RedfishHabits,
   { interfaces }: AdapterPaths,
-): JsonObject {
+): RedfishJsonObject {
   const isListed = adapters.length > 0 && habits.adaptersIn === 'system';
   return isListed ? { NetworkInterfaces: link(interfaces) } : {};
 }
@@ -26,7 +26,7 @@ export function adaptersOfSystem(
 export function adaptersOfChassis(
   adapters: readonly RedfishAdapter[],
   { adapters: path }: AdapterPaths,
-): JsonObject {
+): RedfishJsonObject {
   return adapters.length > 0 ? { NetworkAdapters: link(path) } : {};
 }
 
@@ -36,7 +36,7 @@ export function adapterAt(
   adapters: readonly RedfishAdapter[],
   habits: RedfishHabits,
   paths: AdapterPaths,
-): JsonObject | undefined {
+): RedfishJsonObject | undefined {
   const ids = (at: string) => adapters.map(({ id }) => `${at}/${id}`);
   if (adapters.length === 0) return undefined;
   if (path === paths.adapters) return collection('NetworkAdapter', path, ids(path));
@@ -60,7 +60,7 @@ function below(
   own: string,
   { id, ports, functions }: RedfishAdapter,
   { adapterPorts }: RedfishHabits,
-): JsonObject | undefined {
+): RedfishJsonObject | undefined {
   const list = `${own}/${adapterPorts}`;
   const functionList = `${own}/NetworkDeviceFunctions`;
   switch (path) {
@@ -94,7 +94,7 @@ function portShown(
   path: string,
   { id, speedMbps, macs }: RedfishAdapter['ports'][number],
   as: RedfishHabits['adapterPorts'],
-): JsonObject {
+): RedfishJsonObject {
   const isUp = speedMbps !== undefined;
   if (as === 'Ports') {
     return {
@@ -118,7 +118,7 @@ function functionShown(
   { mac, type = 'Ethernet' }: NonNullable<RedfishAdapter['functions']>[number],
   port: string,
   as: RedfishHabits['adapterPorts'],
-): JsonObject {
+): RedfishJsonObject {
   const key = as === 'Ports' ? 'PhysicalNetworkPortAssignment' : 'PhysicalPortAssignment';
   return {
     ...resource('NetworkDeviceFunction.v1_9_0.NetworkDeviceFunction', path, id, 'Function'),

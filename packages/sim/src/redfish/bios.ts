@@ -2,7 +2,7 @@
  * Settings of the simulated firmware (DSP0268: Bios, AttributeRegistry, BootOption). A setting
  * waits until the machine is switched on.
  */
-import type { Json, JsonObject } from './messages.ts';
+import type { Json, RedfishJsonObject } from './messages.ts';
 import type { RedfishBios, RedfishFault, RedfishHabits } from './options.ts';
 import { collection, link, resource } from './shapes.ts';
 
@@ -19,12 +19,12 @@ const registryPath = `${registriesPath}/${registryName}.json`;
 type Values = Record<string, Json>;
 
 /** Why a PATCH is refused: a message of DMTF's Base registry, and words. */
-export interface Refused {
+export interface RefusedPatch {
   readonly key: string;
   readonly words: string;
 }
 
-export class Settings {
+export class BiosPatches {
   readonly #bios: RedfishBios | undefined;
   readonly #habits: RedfishHabits;
   #values: Values;
@@ -63,12 +63,12 @@ export class Settings {
   }
 
   /** A PATCH of the attributes that are to hold after the next boot. */
-  patchBios(body: JsonObject): Refused | undefined {
+  patchBios(body: RedfishJsonObject): RefusedPatch | undefined {
     const wanted = body['Attributes'];
     if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted)) {
       return { key: 'PropertyMissing', words: 'Attributes is missing' };
     }
-    for (const [name, value] of Object.entries(wanted as JsonObject)) {
+    for (const [name, value] of Object.entries(wanted as RedfishJsonObject)) {
       const now = this.#values[name];
       if (now === undefined) return { key: 'PropertyUnknown', words: `${name} is unknown` };
       if (typeof now !== typeof value) {
@@ -79,7 +79,7 @@ export class Settings {
     return undefined;
   }
 
-  patchBootOrder(wanted: Json | undefined): Refused | undefined {
+  patchBootOrder(wanted: Json | undefined): RefusedPatch | undefined {
     const known = (this.#bios?.bootOptions ?? []).map(({ id }) => id);
     const isRight = Array.isArray(wanted) && wanted.every((id) => known.some((one) => one === id));
     if (!isRight) return { key: 'PropertyValueNotInList', words: 'BootOrder names what is not' };
@@ -90,7 +90,7 @@ export class Settings {
   }
 
   /** What the system says of them. */
-  ofSystem(): JsonObject {
+  ofSystem(): RedfishJsonObject {
     if (this.#bios === undefined) return {};
     const isApart = this.#habits.bootOrderIn === 'settings';
     return {
@@ -100,13 +100,13 @@ export class Settings {
   }
 
   /** What the system says beside the override of one boot. */
-  ofBoot(): JsonObject {
+  ofBoot(): RedfishJsonObject {
     if ((this.#bios?.bootOptions ?? []).length === 0) return {};
     return { BootOrder: this.#bootOrder, BootOptions: link(bootOptionsPath) };
   }
 
   /** Undefined: there is no such resource. */
-  at(path: string): JsonObject | undefined {
+  at(path: string): RedfishJsonObject | undefined {
     if (this.#bios === undefined) return undefined;
     const { bootOptions = [] } = this.#bios;
     switch (path) {
@@ -154,6 +154,6 @@ export class Settings {
   }
 }
 
-function settingsAt(path: string): JsonObject {
+function settingsAt(path: string): RedfishJsonObject {
   return { SettingsObject: link(path), SupportedApplyTimes: ['OnReset'] };
 }

@@ -9,7 +9,7 @@ export {
   startRedfishBmc,
 } from '../loopback/redfish-bmc.ts';
 export {
-  type BootChoice,
+  type PowerOnBoot,
   type RedfishBios,
   type RedfishFault,
   type RedfishFirmware,

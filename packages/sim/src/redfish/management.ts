@@ -2,7 +2,7 @@
  * What the simulated BMC manages beside power: sensors, entries of the event log, the lamp, the
  * list of firmware, its own restart (schemas: DMTF DSP0268, what clients read of them).
  */
-import type { JsonObject } from './messages.ts';
+import type { RedfishJsonObject } from './messages.ts';
 import type {
   RedfishFirmware,
   RedfishHabits,
@@ -33,7 +33,7 @@ export interface ManagedState {
 }
 
 /** Undefined: there is no such resource. */
-export function managedAt(path: string, state: ManagedState): JsonObject | undefined {
+export function managedAt(path: string, state: ManagedState): RedfishJsonObject | undefined {
   switch (path) {
     case `${chassisPath}/Thermal`:
       return state.habits.sensorsIn === 'thermal' ? thermal(path, state.sensors) : undefined;
@@ -59,7 +59,7 @@ export function managedAt(path: string, state: ManagedState): JsonObject | undef
   }
 }
 
-function memberAt(path: string, state: ManagedState): JsonObject | undefined {
+function memberAt(path: string, state: ManagedState): RedfishJsonObject | undefined {
   const parts = path.split('/');
   const [parent, id = ''] = [parts.slice(0, -1).join('/'), parts.at(-1)];
   switch (parent) {
@@ -75,7 +75,7 @@ function memberAt(path: string, state: ManagedState): JsonObject | undefined {
 }
 
 /** What a chassis says of its sensors and its lamp. */
-export function chassisParts(state: ManagedState): JsonObject {
+export function chassisParts(state: ManagedState): RedfishJsonObject {
   const { sensorsIn } = state.habits;
   return {
     ...(sensorsIn === 'thermal' ? { Thermal: link(`${chassisPath}/Thermal`) } : {}),
@@ -84,7 +84,7 @@ export function chassisParts(state: ManagedState): JsonObject {
   };
 }
 
-function lamp({ habits, isLit }: ManagedState): JsonObject {
+function lamp({ habits, isLit }: ManagedState): RedfishJsonObject {
   switch (habits.indicator) {
     case 'LocationIndicatorActive':
       return { LocationIndicatorActive: isLit };
@@ -96,7 +96,7 @@ function lamp({ habits, isLit }: ManagedState): JsonObject {
 }
 
 /** Whether a PATCH of the chassis lights the lamp; undefined: the request is invalid. */
-export function lampWish(body: JsonObject, habits: RedfishHabits): boolean | undefined {
+export function lampWish(body: RedfishJsonObject, habits: RedfishHabits): boolean | undefined {
   const [key, ...others] = Object.keys(body);
   if (key === undefined || key !== habits.indicator || others.length > 0) return undefined;
   const value = body[key];
@@ -106,7 +106,10 @@ export function lampWish(body: JsonObject, habits: RedfishHabits): boolean | und
   return value === 'Lit' || value === 'Off' ? value === 'Lit' : undefined;
 }
 
-function thermal(path: string, { temperatures = [], fans = [] }: RedfishSensors): JsonObject {
+function thermal(
+  path: string,
+  { temperatures = [], fans = [] }: RedfishSensors,
+): RedfishJsonObject {
   return {
     ...resource('Thermal.v1_6_0.Thermal', path, 'Thermal', 'Thermal'),
     Temperatures: temperatures.map((one, at) => ({
@@ -117,7 +120,7 @@ function thermal(path: string, { temperatures = [], fans = [] }: RedfishSensors)
   };
 }
 
-function shown({ name, health = 'OK' }: RedfishSensor, at: number): JsonObject {
+function shown({ name, health = 'OK' }: RedfishSensor, at: number): RedfishJsonObject {
   return { MemberId: `${at}`, Name: name, Status: { State: 'Enabled', Health: health } };
 }
 
@@ -128,12 +131,16 @@ function measured({ temperatures = [], fans = [] }: RedfishSensors) {
   ];
 }
 
-function sensorList(path: string, { sensors }: ManagedState): JsonObject {
+function sensorList(path: string, { sensors }: ManagedState): RedfishJsonObject {
   const members = measured(sensors).map((_, at) => `${path}/${at + 1}`);
   return collection('Sensor', path, members);
 }
 
-function sensorAt(path: string, id: string, { sensors }: ManagedState): JsonObject | undefined {
+function sensorAt(
+  path: string,
+  id: string,
+  { sensors }: ManagedState,
+): RedfishJsonObject | undefined {
   const found = measured(sensors)[Number(id) - 1];
   if (found === undefined) return undefined;
   const { name, reading, unit, health = 'OK' } = found;
@@ -145,7 +152,7 @@ function sensorAt(path: string, id: string, { sensors }: ManagedState): JsonObje
   };
 }
 
-function logEntries(path: string, { habits, logEntries: count }: ManagedState): JsonObject {
+function logEntries(path: string, { habits, logEntries: count }: ManagedState): RedfishJsonObject {
   const ids = Array.from({ length: count }, (_, at) => at + 1);
   const order = habits.logBeginsWith === 'oldest' ? ids : ids.toReversed();
   const list = collection(
@@ -159,7 +166,7 @@ function logEntries(path: string, { habits, logEntries: count }: ManagedState): 
 }
 
 /** Entry N was made in the minute N of a day. */
-function logEntry(path: string, id: number, count: number): JsonObject | undefined {
+function logEntry(path: string, id: number, count: number): RedfishJsonObject | undefined {
   if (!Number.isInteger(id) || id < 1 || id > count) return undefined;
   const [hour, minute] = [Math.floor(id / 60) % 24, id % 60].map((n) => `${n}`.padStart(2, '0'));
   return {
@@ -175,7 +182,7 @@ function firmwareAt(
   path: string,
   id: string,
   firmware: readonly RedfishFirmware[],
-): JsonObject | undefined {
+): RedfishJsonObject | undefined {
   const found = firmware.find((one) => one.id === id);
   if (found === undefined) return undefined;
   return {

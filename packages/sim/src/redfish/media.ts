@@ -1,7 +1,7 @@
 /** The virtual drives of the simulated BMC: one for CDs, behind one for floppies (DSP0268). */
 
 import { bmcPath, root } from './management.ts';
-import type { JsonObject } from './messages.ts';
+import type { RedfishJsonObject } from './messages.ts';
 import type { RedfishHabits } from './options.ts';
 import { collection, link, resource } from './shapes.ts';
 
@@ -18,7 +18,7 @@ export function mediaPath({ virtualMedia }: RedfishHabits): string | undefined {
 }
 
 /** What the owner of the drives says of them. */
-export function mediaLink(owner: 'system' | 'manager', habits: RedfishHabits): JsonObject {
+export function mediaLink(owner: 'system' | 'manager', habits: RedfishHabits): RedfishJsonObject {
   const path = mediaPath(habits);
   return path === undefined || habits.virtualMedia !== owner ? {} : { VirtualMedia: link(path) };
 }
@@ -29,7 +29,7 @@ export type MediaOrder = 'insert' | 'eject';
 export function mediaOrder(
   method: string,
   path: string,
-  body: JsonObject,
+  body: RedfishJsonObject,
   habits: RedfishHabits,
 ): MediaOrder | undefined {
   const drives = mediaPath(habits);
@@ -49,7 +49,7 @@ export function mediaAt(
   path: string,
   habits: RedfishHabits,
   image: string | undefined,
-): JsonObject | undefined {
+): RedfishJsonObject | undefined {
   const drives = mediaPath(habits);
   switch (drives === undefined ? undefined : path.slice(drives.length)) {
     case '':
@@ -71,8 +71,8 @@ function drive(
   MediaTypes: readonly string[],
   image: string | undefined,
   { mediaBy }: RedfishHabits,
-): JsonObject {
-  const action = (name: string): JsonObject => ({
+): RedfishJsonObject {
+  const action = (name: string): RedfishJsonObject => ({
     [`#VirtualMedia.${name}`]: { target: `${path}/Actions/VirtualMedia.${name}` },
   });
   return {

@@ -19,8 +19,8 @@ export interface RedfishAnswer {
 }
 
 /** A resource, or the body of an answer. */
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
-export interface JsonObject {
+export type Json = null | boolean | number | string | readonly Json[] | RedfishJsonObject;
+export interface RedfishJsonObject {
   readonly [key: string]: Json | undefined;
 }
 
@@ -30,7 +30,7 @@ export function plainPath(target: string): string {
 }
 
 /** The object in a body; undefined: there is none. */
-export function parseObject(text: string): JsonObject | undefined {
+export function parseObject(text: string): RedfishJsonObject | undefined {
   try {
     return asObject(JSON.parse(text));
   } catch {
@@ -38,14 +38,14 @@ export function parseObject(text: string): JsonObject | undefined {
   }
 }
 
-export function asObject(value: unknown): JsonObject | undefined {
+export function asObject(value: unknown): RedfishJsonObject | undefined {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as JsonObject) : undefined;
+  return isObject ? (value as RedfishJsonObject) : undefined;
 }
 
 const always = { 'odata-version': '4.0', 'cache-control': 'no-cache' };
 
-export function json(status: number, body: JsonObject, headers = {}): RedfishAnswer {
+export function json(status: number, body: RedfishJsonObject, headers = {}): RedfishAnswer {
   return {
     status,
     headers: { ...always, 'content-type': 'application/json', ...headers },

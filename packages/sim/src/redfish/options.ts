@@ -1,9 +1,9 @@
 /** The properties of a simulated Redfish BMC, its behaviour, and its faults. */
 
-import type { JsonObject } from './messages.ts';
+import type { RedfishJsonObject } from './messages.ts';
 
 /** The order that the machine gets with its power-on. */
-export interface BootChoice {
+export interface PowerOnBoot {
   /** `none`: as its firmware is set up. */
   readonly device: 'none' | 'pxe' | 'uefiHttp' | 'disk' | 'cd';
   readonly mode: 'legacy' | 'uefi';
@@ -14,7 +14,7 @@ export interface BootChoice {
  * throws or rejects leaves the machine as it is; `onMachineError` gets the error.
  */
 export interface SwitchedMachine {
-  powerOn(boot: BootChoice): void | Promise<void>;
+  powerOn(boot: PowerOnBoot): void | Promise<void>;
   /** At once, without asking the system. */
   powerOff(): void | Promise<void>;
   /** Asks the system to shut down, which may ignore it; unset: it always stops at once. */
@@ -96,7 +96,7 @@ export interface RedfishSensor {
 }
 
 export const bootTargets = ['None', 'Pxe', 'Hdd', 'UefiHttp', 'Cd'] as const;
-export type BootTarget = (typeof bootTargets)[number];
+export type RedfishBootTarget = (typeof bootTargets)[number];
 
 /** Differences of this BMC from others that are equally valid. */
 export interface RedfishHabits {
@@ -105,7 +105,7 @@ export interface RedfishHabits {
   /** Some report `Continuous` although they boot from it once. */
   readonly onceReadsBackAs: 'Once' | 'Continuous';
   /** Which boot sources it offers. */
-  readonly bootTargets: readonly BootTarget[];
+  readonly bootTargets: readonly RedfishBootTarget[];
   /** The mode that its firmware is set up for; undefined: unreported. */
   readonly mode: 'Legacy' | 'UEFI' | undefined;
   /** Its reaction to unknown values: refuse them, or answer 204 without effect. */
@@ -241,7 +241,7 @@ export type RedfishFault =
 export interface RedfishBios {
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
   /** Entries of its AttributeRegistry. */
-  readonly registry?: readonly JsonObject[];
+  readonly registry?: readonly RedfishJsonObject[];
   /** In the order that they boot in. */
   readonly bootOptions?: readonly { readonly id: string; readonly name: string }[];
 }

@@ -6,15 +6,15 @@
  * 3. A boot source for one boot is used up when the machine is switched on.
  */
 import type { Cancel, Clock, Random } from '@rackwright/platform';
-import type { BootChoice, BootTarget, RedfishHabits, SwitchedMachine } from './options.ts';
+import type { PowerOnBoot, RedfishBootTarget, RedfishHabits, SwitchedMachine } from './options.ts';
 
-export interface BootOverride {
+export interface RedfishBootOverride {
   enabled: 'Disabled' | 'Once' | 'Continuous';
-  target: BootTarget;
+  target: RedfishBootTarget;
   mode: RedfishHabits['mode'];
 }
 
-const devices: Readonly<Record<BootTarget, BootChoice['device']>> = {
+const devices: Readonly<Record<RedfishBootTarget, PowerOnBoot['device']>> = {
   None: 'none',
   Pxe: 'pxe',
   Hdd: 'disk',
@@ -34,7 +34,7 @@ export interface PowerParts {
 
 export class Power {
   readonly #parts: PowerParts;
-  readonly boot: BootOverride;
+  readonly boot: RedfishBootOverride;
   #cancel: Cancel | undefined;
   /** Acts on the machine, one after another. */
   #acting: Promise<void> = Promise.resolve();
@@ -118,7 +118,7 @@ export class Power {
     if (state === 'off') this.#switchedOffAtMs = clock.suspendAwareMs();
   }
 
-  #takeBoot(): BootChoice {
+  #takeBoot(): PowerOnBoot {
     const { enabled, target, mode } = this.boot;
     const device = enabled === 'Disabled' ? 'none' : devices[target];
     if (enabled === 'Once') {

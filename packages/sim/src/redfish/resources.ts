@@ -2,9 +2,9 @@
  * The resources of the simulated BMC by path (schemas: DMTF DSP0268, what clients read of them).
  */
 
-import type { Session } from './accounts.ts';
+import type { RedfishSession } from './accounts.ts';
 import { adapterAt, adaptersOfChassis, adaptersOfSystem } from './adapters.ts';
-import { registriesPath, type Settings } from './bios.ts';
+import { type BiosPatches, registriesPath } from './bios.ts';
 import {
   bmcPath,
   bmcResetPath,
@@ -17,14 +17,14 @@ import {
   updatePath,
 } from './management.ts';
 import { mediaAt, mediaLink } from './media.ts';
-import type { JsonObject } from './messages.ts';
+import type { RedfishJsonObject } from './messages.ts';
 import {
   bootTargets,
   type RedfishHabits,
   type RedfishIdentity,
   type RedfishInventory,
 } from './options.ts';
-import type { BootOverride } from './power.ts';
+import type { RedfishBootOverride } from './power.ts';
 import { collection, link, resource } from './shapes.ts';
 
 export { root };
@@ -47,18 +47,18 @@ export interface ServiceState extends ManagedState {
   readonly identity: RedfishIdentity;
   readonly inventory: RedfishInventory;
   readonly isOn: boolean;
-  readonly boot: Readonly<BootOverride>;
+  readonly boot: Readonly<RedfishBootOverride>;
   readonly assetTag: string;
-  readonly settings: Settings;
+  readonly settings: BiosPatches;
   /** What its storage controller says of volumes. */
-  readonly storage: JsonObject;
+  readonly storage: RedfishJsonObject;
   /** URL of what its virtual drive for CDs shows; undefined: nothing. */
   readonly medium: string | undefined;
-  readonly sessions: readonly Session[];
+  readonly sessions: readonly RedfishSession[];
 }
 
 /** The one resource that usually needs no sign-in. */
-export function serviceRoot({ identity, habits }: ServiceState): JsonObject {
+export function serviceRoot({ identity, habits }: ServiceState): RedfishJsonObject {
   return {
     ...resource('ServiceRoot.v1_5_0.ServiceRoot', `${root}/`, 'RootService', 'Root Service'),
     RedfishVersion: '1.6.0',
@@ -75,7 +75,7 @@ export function serviceRoot({ identity, habits }: ServiceState): JsonObject {
 }
 
 /** Everything but the root; undefined: there is no such resource. */
-export function resourceAt(path: string, state: ServiceState): JsonObject | undefined {
+export function resourceAt(path: string, state: ServiceState): RedfishJsonObject | undefined {
   const { sessions } = state;
   switch (path) {
     case `${root}/Systems`:
@@ -116,7 +116,7 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
   }
 }
 
-function system(state: ServiceState): JsonObject {
+function system(state: ServiceState): RedfishJsonObject {
   const { identity, habits, isOn, boot, inventory } = state;
   const { uuid, serial, manufacturer, model, sku } = identity;
   const { processors = [], memory = [] } = inventory;
@@ -161,7 +161,10 @@ function system(state: ServiceState): JsonObject {
   };
 }
 
-function bootResource(boot: Readonly<BootOverride>, habits: RedfishHabits): JsonObject {
+function bootResource(
+  boot: Readonly<RedfishBootOverride>,
+  habits: RedfishHabits,
+): RedfishJsonObject {
   const { enabled, target } = boot;
   return {
     BootSourceOverrideEnabled: enabled === 'Once' ? habits.onceReadsBackAs : enabled,
@@ -174,7 +177,7 @@ function bootResource(boot: Readonly<BootOverride>, habits: RedfishHabits): Json
   };
 }
 
-function resetChoices(habits: RedfishHabits): JsonObject {
+function resetChoices(habits: RedfishHabits): RedfishJsonObject {
   return {
     ...resource('ActionInfo.v1_1_2.ActionInfo', resetChoicesPath, 'ResetActionInfo', 'Reset'),
     Parameters: [
@@ -188,7 +191,7 @@ function resetChoices(habits: RedfishHabits): JsonObject {
   };
 }
 
-function chassis(state: ServiceState): JsonObject {
+function chassis(state: ServiceState): RedfishJsonObject {
   const { identity, isOn } = state;
   return {
     ...resource('Chassis.v1_10_0.Chassis', chassisPath, '1', 'Chassis'),
@@ -204,7 +207,7 @@ function chassis(state: ServiceState): JsonObject {
   };
 }
 
-function bmcResource({ habits, startedAt }: ServiceState): JsonObject {
+function bmcResource({ habits, startedAt }: ServiceState): RedfishJsonObject {
   return {
     ...resource('Manager.v1_5_0.Manager', bmcPath, '1', 'BMC'),
     ManagerType: 'BMC',
@@ -221,7 +224,7 @@ function bmcResource({ habits, startedAt }: ServiceState): JsonObject {
   };
 }
 
-function eventLog(): JsonObject {
+function eventLog(): RedfishJsonObject {
   return {
     ...resource('LogService.v1_1_0.LogService', logPath, 'SEL', 'System Event Log'),
     LogEntryType: 'SEL',
@@ -231,7 +234,7 @@ function eventLog(): JsonObject {
   };
 }
 
-function sessionService(habits: RedfishHabits): JsonObject {
+function sessionService(habits: RedfishHabits): RedfishJsonObject {
   const path = `${root}/SessionService`;
   return {
     ...resource('SessionService.v1_1_6.SessionService', path, 'SessionService', 'Sessions'),
@@ -241,18 +244,21 @@ function sessionService(habits: RedfishHabits): JsonObject {
   };
 }
 
-function sessionAt(path: string, sessions: readonly Session[]): JsonObject | undefined {
+function sessionAt(
+  path: string,
+  sessions: readonly RedfishSession[],
+): RedfishJsonObject | undefined {
   const found = sessions.find(({ id }) => path === `${sessionsPath}/${id}`);
   return found === undefined ? undefined : sessionResource(found);
 }
 
-export function sessionResource({ id, user }: Session): JsonObject {
+export function sessionResource({ id, user }: RedfishSession): RedfishJsonObject {
   const path = `${sessionsPath}/${id}`;
   return { ...resource('Session.v1_2_1.Session', path, id, 'Session'), UserName: user };
 }
 
 /** Processors, memory modules, interfaces, storage and its drives. */
-function partAt(path: string, state: ServiceState): JsonObject | undefined {
+function partAt(path: string, state: ServiceState): RedfishJsonObject | undefined {
   if (!path.startsWith(`${systemPath}/`)) return undefined;
   const [kind, id, below, drive] = path.slice(systemPath.length + 1).split('/');
   const { inventory } = state;
@@ -287,7 +293,11 @@ type Part<K extends 'processors' | 'memory' | 'drives' | 'interfaces'> =
   | NonNullable<RedfishInventory[K]>[number]
   | undefined;
 
-function processor(path: string, id: string, part: Part<'processors'>): JsonObject | undefined {
+function processor(
+  path: string,
+  id: string,
+  part: Part<'processors'>,
+): RedfishJsonObject | undefined {
   if (part === undefined) return undefined;
   return {
     ...resource('Processor.v1_7_0.Processor', path, id, `CPU ${id}`),
@@ -302,7 +312,11 @@ function processor(path: string, id: string, part: Part<'processors'>): JsonObje
   };
 }
 
-function memoryModule(path: string, id: string, part: Part<'memory'>): JsonObject | undefined {
+function memoryModule(
+  path: string,
+  id: string,
+  part: Part<'memory'>,
+): RedfishJsonObject | undefined {
   if (part === undefined) return undefined;
   return {
     ...resource('Memory.v1_9_0.Memory', path, id, `DIMM ${id}`),
@@ -317,7 +331,7 @@ function ethernetInterface(
   path: string,
   id: string,
   part: Part<'interfaces'>,
-): JsonObject | undefined {
+): RedfishJsonObject | undefined {
   if (part === undefined) return undefined;
   return {
     ...resource('EthernetInterface.v1_6_0.EthernetInterface', path, id, `NIC ${id}`),
@@ -329,7 +343,7 @@ function ethernetInterface(
   };
 }
 
-function storage(drives: number, ofVolumes: JsonObject): JsonObject {
+function storage(drives: number, ofVolumes: RedfishJsonObject): RedfishJsonObject {
   const path = controllerPath;
   return {
     ...resource('Storage.v1_8_0.Storage', path, '1', 'Storage'),
@@ -346,14 +360,18 @@ function driveAt(
   id: string,
   drives: NonNullable<RedfishInventory['drives']>,
   emptyBays: number,
-): JsonObject | undefined {
+): RedfishJsonObject | undefined {
   const bay = Number(id) - drives.length;
   if (bay < 1 || bay > emptyBays) return driveResource(path, id, drives[Number(id) - 1]);
   const Status = { State: 'Absent' };
   return { ...resource('Drive.v1_9_0.Drive', path, id, `Drive ${id}`), Status };
 }
 
-function driveResource(path: string, id: string, part: Part<'drives'>): JsonObject | undefined {
+function driveResource(
+  path: string,
+  id: string,
+  part: Part<'drives'>,
+): RedfishJsonObject | undefined {
   if (part === undefined) return undefined;
   return {
     ...resource('Drive.v1_9_0.Drive', path, id, `Drive ${id}`),

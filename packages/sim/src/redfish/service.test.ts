@@ -1,8 +1,8 @@
 import type { Clock } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { EventHeap } from '../heap.ts';
-import type { JsonObject, RedfishAnswer } from './messages.ts';
-import type { BootChoice, RedfishServiceOptions } from './options.ts';
+import type { RedfishAnswer, RedfishJsonObject } from './messages.ts';
+import type { PowerOnBoot, RedfishServiceOptions } from './options.ts';
 import { RedfishService } from './service.ts';
 
 const account = { user: 'admin', password: 'secret' };
@@ -17,7 +17,7 @@ function setUp(changes: Partial<RedfishServiceOptions> = {}) {
     suspendAwareMs: () => heap.nowMs,
     after: (delayMs, callback) => heap.after(delayMs, callback),
   };
-  const boots: BootChoice[] = [];
+  const boots: PowerOnBoot[] = [];
   let isOn = false;
   const service = new RedfishService(clock, {
     ...account,
@@ -34,7 +34,12 @@ function setUp(changes: Partial<RedfishServiceOptions> = {}) {
     },
     ...changes,
   });
-  const call = (method: string, target: string, body?: JsonObject, headers = {}): RedfishAnswer =>
+  const call = (
+    method: string,
+    target: string,
+    body?: RedfishJsonObject,
+    headers = {},
+  ): RedfishAnswer =>
     service.answer({
       method,
       target,

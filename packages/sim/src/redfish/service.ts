@@ -10,26 +10,26 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '@rackwright/platform';
 import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
-import { biosSettingsPath, type Refused, Settings, systemSettingsPath } from './bios.ts';
+import { BiosPatches, biosSettingsPath, type RefusedPatch, systemSettingsPath } from './bios.ts';
 import { deny, rubbish } from './denials.ts';
 import { bmcResetPath, chassisPath, lampWish } from './management.ts';
 import { type MediaOrder, mediaOrder } from './media.ts';
 import {
   asObject,
   type Json,
-  type JsonObject,
   json,
   noContent,
   parseObject,
   plainPath,
   type RedfishAnswer,
   type RedfishCall,
+  type RedfishJsonObject,
   refusal,
 } from './messages.ts';
 import {
-  type BootTarget,
   bootTargets,
   defaultHabits,
+  type RedfishBootTarget,
   type RedfishFault,
   type RedfishHabits,
   type RedfishHealth,
@@ -58,7 +58,7 @@ export class RedfishService {
   readonly #habits: RedfishHabits;
   readonly #accounts: Accounts;
   readonly #power: Power;
-  readonly #settings: Settings;
+  readonly #settings: BiosPatches;
   readonly #updates: Updates;
   readonly #volumes: Volumes;
   #fault: RedfishFault = { kind: 'none' };
@@ -83,7 +83,7 @@ export class RedfishService {
     this.#clock = clock;
     this.#startedAtMs = clock.nowMs();
     this.#habits = { ...defaultHabits, ...options.habits };
-    this.#settings = new Settings(options.bios, this.#habits);
+    this.#settings = new BiosPatches(options.bios, this.#habits);
     const firmware = [{ id: 'BMC', version: '1.0.0' }, ...(options.firmware ?? [])];
     this.#updates = new Updates(clock, this.#habits, firmware);
     this.#volumes = new Volumes(clock, this.#habits, options.raid, controllerPath);
@@ -152,7 +152,7 @@ export class RedfishService {
     return { orders: this.#volumes.orders(), layout: this.#volumes.layout(this.#fault) };
   }
 
-  settings(): Settings {
+  settings(): BiosPatches {
     return this.#settings;
   }
 
@@ -227,7 +227,7 @@ export class RedfishService {
     return answerOf(this.#settings.patchBootOrder(asObject(body['Boot'])?.['BootOrder']));
   }
 
-  #read({ method }: RedfishCall, resource: JsonObject): RedfishAnswer {
+  #read({ method }: RedfishCall, resource: RedfishJsonObject): RedfishAnswer {
     if (method !== 'GET' && method !== 'HEAD') {
       const words = `${method} is not for this resource`;
       return refusal(405, 'OperationNotAllowed', words, { allow: 'GET, HEAD' });
@@ -238,7 +238,7 @@ export class RedfishService {
     return json(200, { ...resource, '@odata.etag': etag }, { etag });
   }
 
-  #etagOf(resource: JsonObject): string {
+  #etagOf(resource: RedfishJsonObject): string {
     const digest = createHash('sha256').update(JSON.stringify(resource)).digest('hex');
     const strong = `"${digest.slice(0, 16)}"`;
     return this.#habits.etags === 'weak' ? `W/${strong}` : strong;
@@ -350,7 +350,7 @@ export class RedfishService {
     return noContent();
   }
 
-  #orderMedium(order: MediaOrder, body: JsonObject): RedfishAnswer {
+  #orderMedium(order: MediaOrder, body: RedfishJsonObject): RedfishAnswer {
     const { Image: image, ...others } = body;
     if (order === 'insert') {
       if (typeof image !== 'string')
@@ -454,7 +454,7 @@ export class RedfishService {
     return refusal(412, 'PreconditionFailed', 'the resource has another ETag');
   }
 
-  #patchBoot({ BootOrder: order, ...wanted }: JsonObject): RedfishAnswer {
+  #patchBoot({ BootOrder: order, ...wanted }: RedfishJsonObject): RedfishAnswer {
     if (order !== undefined && this.#habits.bootOrderIn === 'settings') {
       return refusal(400, 'PropertyNotWritable', 'BootOrder is written in the settings');
     }
@@ -472,7 +472,7 @@ export class RedfishService {
       return refusal(400, 'PropertyValueNotInList', problem);
     }
     const isOff = enabled === 'Disabled' || target === 'None';
-    boot.target = isOff ? 'None' : (target as BootTarget);
+    boot.target = isOff ? 'None' : (target as RedfishBootTarget);
     boot.enabled = isOff ? 'Disabled' : (enabled as typeof boot.enabled);
     boot.mode = mode as RedfishHabits['mode'];
     return noContent();
@@ -495,6 +495,6 @@ export class RedfishService {
   }
 }
 
-function answerOf(refused: Refused | undefined): RedfishAnswer {
+function answerOf(refused: RefusedPatch | undefined): RedfishAnswer {
   return refused === undefined ? noContent() : refusal(400, refused.key, refused.words);
 }

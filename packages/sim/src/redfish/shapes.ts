@@ -1,11 +1,15 @@
 /** The common form of the simulated BMC's resources. */
-import type { JsonObject } from './messages.ts';
+import type { RedfishJsonObject } from './messages.ts';
 
-export function resource(type: string, path: string, id: string, name: string): JsonObject {
+export function resource(type: string, path: string, id: string, name: string): RedfishJsonObject {
   return { '@odata.type': `#${type}`, '@odata.id': path, Id: id, Name: name };
 }
 
-export function collection(of: string, path: string, members: readonly string[]): JsonObject {
+export function collection(
+  of: string,
+  path: string,
+  members: readonly string[],
+): RedfishJsonObject {
   return {
     '@odata.type': `#${of}Collection.${of}Collection`,
     '@odata.id': path,
@@ -15,6 +19,6 @@ export function collection(of: string, path: string, members: readonly string[])
   };
 }
 
-export function link(path: string): JsonObject {
+export function link(path: string): RedfishJsonObject {
   return { '@odata.id': path };
 }

@@ -3,7 +3,13 @@
  * named NAME-VERSION.bin, and the version is what the target has in the end.
  */
 import type { Clock } from '@rackwright/platform';
-import { type JsonObject, json, noContent, type RedfishAnswer, refusal } from './messages.ts';
+import {
+  json,
+  noContent,
+  type RedfishAnswer,
+  type RedfishJsonObject,
+  refusal,
+} from './messages.ts';
 import type { RedfishFault, RedfishFirmware, RedfishHabits } from './options.ts';
 import { collection, link, resource } from './shapes.ts';
 
@@ -75,7 +81,7 @@ export class Updates {
   }
 
   /** Undefined: there is no such resource. */
-  at(path: string, fault: RedfishFault): JsonObject | undefined {
+  at(path: string, fault: RedfishFault): RedfishJsonObject | undefined {
     const isTask = this.#update !== undefined && !this.#hasForgotten;
     if (path === tasksPath) return collection('Task', path, isTask ? [`${path}/1`] : []);
     if (path !== `${tasksPath}/1` || !isTask) return undefined;
@@ -85,11 +91,11 @@ export class Updates {
   }
 
   /** What the update service offers. */
-  static service(): JsonObject {
+  static service(): RedfishJsonObject {
     return { Actions: { '#UpdateService.SimpleUpdate': { target: simpleUpdatePath } } };
   }
 
-  #task(fault: RedfishFault): JsonObject {
+  #task(fault: RedfishFault): RedfishJsonObject {
     this.#settle(fault);
     const share = this.#share();
     const fails = fault.kind === 'updateFails' && share >= 0.5;

@@ -4,11 +4,11 @@
  */
 import type { Clock } from '@rackwright/platform';
 import {
-  type JsonObject,
   json,
   noContent,
   parseObject,
   type RedfishAnswer,
+  type RedfishJsonObject,
   refusal,
 } from './messages.ts';
 import type { RedfishFault, RedfishHabits, RedfishRaid } from './options.ts';
@@ -78,7 +78,7 @@ export class Volumes {
   }
 
   /** What the storage says of them. */
-  ofStorage(): JsonObject {
+  ofStorage(): RedfishJsonObject {
     const raid = this.#raid;
     if (raid === undefined) return {};
     return {
@@ -129,7 +129,7 @@ export class Volumes {
   }
 
   /** Undefined: there is no such resource. */
-  at(path: string, fault: RedfishFault): JsonObject | undefined {
+  at(path: string, fault: RedfishFault): RedfishJsonObject | undefined {
     if (this.#raid === undefined) return undefined;
     if (path === taskPath) return this.#taskShown(fault);
     this.#settle(fault);
@@ -151,7 +151,7 @@ export class Volumes {
     return `${this.#storagePath}/Volumes`;
   }
 
-  #list(page: number): JsonObject {
+  #list(page: number): RedfishJsonObject {
     const list = this.#listPath();
     const { volumesPerPage: count } = this.#habits;
     const all = this.#sorted().map(([number]) => `${list}/${number}`);
@@ -168,7 +168,7 @@ export class Volumes {
     return [...this.#volumes].sort(([one], [other]) => one - other);
   }
 
-  #wanted(body: JsonObject): Volume | RedfishAnswer {
+  #wanted(body: RedfishJsonObject): Volume | RedfishAnswer {
     const { RAIDType: raidType, Links: links, Name: name } = body;
     if (this.#habits.volumeNames === 'needed' && typeof name !== 'string') {
       return refusal(400, 'PropertyMissing', 'Name is required');
@@ -200,14 +200,14 @@ export class Volumes {
     }
   }
 
-  #taskShown(fault: RedfishFault): JsonObject | undefined {
+  #taskShown(fault: RedfishFault): RedfishJsonObject | undefined {
     if (this.#last === undefined || this.#hasForgotten) return undefined;
     const isOthers = fault.kind === 'tasksReordered' && this.#share() >= 0.5;
     if (!isOthers) return this.#task(fault);
     return { ...this.#task(fault), StartTime: 'earlier', TaskState: 'Completed' };
   }
 
-  #task(fault: RedfishFault): JsonObject {
+  #task(fault: RedfishFault): RedfishJsonObject {
     const share = this.#share();
     this.#settle(fault);
     const fails = fault.kind === 'volumesFail' && share >= 0.5;

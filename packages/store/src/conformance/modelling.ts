@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import {
   asWriteId,
   type Change,
-  type Expected,
+  type ExpectedRevision,
   type StateStore,
   type WriteId,
   type WriteResult,
@@ -51,12 +51,12 @@ class Model {
     return [...this.#changes.values()].flat().sort((a, b) => a.revision - b.revision);
   }
 
-  expectedOf(key: string, behind: number): Expected {
+  expectedOf(key: string, behind: number): ExpectedRevision {
     return behind < 0 ? 'absent' : (this.of(key).at(-1 - behind)?.revision ?? 'absent');
   }
 
   /** Checks the answer to a write and adopts its result. */
-  fold(change: Change, expected: Expected, result: WriteResult): void {
+  fold(change: Change, expected: ExpectedRevision, result: WriteResult): void {
     const earlier = this.of(change.key).find((each) => each.writeId === change.writeId);
     const last = this.of(change.key).at(-1);
     const isFree = last === undefined || last.kind === 'delete';
@@ -81,7 +81,7 @@ class Model {
 /** A write as it was requested; a retry repeats all of this. */
 interface Asked {
   readonly change: Change;
-  readonly expected: Expected;
+  readonly expected: ExpectedRevision;
 }
 
 function ask(model: Model, root: string, call: Call, writeId: WriteId): Asked | undefined {

@@ -3,7 +3,12 @@
  * `HISTORY_PER_KEY` of each key or by age, and the log of entries. Synchronous throughout, so that
  * a simulation decides when what happens.
  */
-import { type Expected, HISTORY_PER_KEY, type StoreRevision, type WriteId } from '../contract.ts';
+import {
+  type ExpectedRevision,
+  HISTORY_PER_KEY,
+  type StoreRevision,
+  type WriteId,
+} from '../contract.ts';
 import type { LogEntry, LogPage } from '../entry-log.ts';
 import { isUnder } from '../key.ts';
 import { Bell, type ChangeLog } from '../pull.ts';
@@ -13,7 +18,7 @@ export interface DiskWrite {
   readonly key: string;
   /** Missing: delete. */
   readonly value?: Uint8Array;
-  readonly expected: Expected;
+  readonly expected: ExpectedRevision;
   readonly writeId: WriteId;
   readonly age?: Age;
 }

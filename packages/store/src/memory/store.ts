@@ -14,7 +14,7 @@ import {
   checkRevision,
   checkValue,
   checkWriteId,
-  type Expected,
+  type ExpectedRevision,
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
@@ -121,7 +121,7 @@ class MemoryStore implements StateStore {
   async put(
     key: string,
     value: Uint8Array,
-    expected: Expected,
+    expected: ExpectedRevision,
     writeId = asWriteId(randomId(this.#options.random)),
   ): Promise<WriteResult> {
     checkKey(key);

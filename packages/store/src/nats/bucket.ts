@@ -19,7 +19,7 @@ import { asWriteId, HISTORY_PER_KEY } from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { decideWrite } from '../write.ts';
-import type { Channel } from './channel.ts';
+import type { BucketChannel } from './channel.ts';
 import { isNameInUse, isStreamNotFound } from './failures.ts';
 import { streamName, subjectOf } from './message.ts';
 
@@ -117,7 +117,7 @@ export function checkStream(info: StreamInfo, bucket: string, replicas: number):
  */
 export async function settleIncarnation(
   manager: JetStreamManager,
-  channel: Channel,
+  channel: BucketChannel,
   config: StreamConfig,
   restored: { readonly random: Random } | undefined,
 ): Promise<string> {

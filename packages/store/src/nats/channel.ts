@@ -29,7 +29,7 @@ export type PublishOutcome =
   | { readonly kind: 'wrongRevision' }
   | { readonly kind: 'uncertain'; readonly reason: string };
 
-export class Channel {
+export class BucketChannel {
   readonly bucket: string;
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;

@@ -27,12 +27,12 @@ export interface ServerFacts {
 }
 
 /** A follower as the stream's leader reports it (`PeerInfo`); `active` counts nanoseconds. */
-export function holderOf(peer: Pick<PeerInfo, 'name' | 'offline' | 'active'>): Holder {
+export function holderOf(peer: Pick<PeerInfo, 'name' | 'offline' | 'active'>): ReplicaHolder {
   return { name: peer.name, isOffline: peer.offline || peer.active / 1e6 > UNHEARD_MS };
 }
 
 /** A server that holds a replica, as the leader sees it. */
-export interface Holder {
+export interface ReplicaHolder {
   readonly name: string;
   /** The leader does not see it: until it is back it acknowledges nothing. */
   readonly isOffline: boolean;
@@ -54,7 +54,7 @@ export interface DurabilityVerdict {
  */
 export function judgeDurability(
   facts: readonly ServerFacts[],
-  holders: readonly Holder[],
+  holders: readonly ReplicaHolder[],
   provenBefore: readonly string[] = [],
   failures: readonly string[] = [],
 ): DurabilityVerdict {
@@ -86,7 +86,7 @@ export function mayComeToPass({ survivesPowerLoss, proven, silent }: DurabilityV
   return survivesPowerLoss === 'unknown' && proven.length > silent.length;
 }
 
-const namesOf = (holders: readonly Holder[]): string[] => holders.map(({ name }) => name);
+const namesOf = (holders: readonly ReplicaHolder[]): string[] => holders.map(({ name }) => name);
 
 /** Reads the part of a server's `varz` that matters. Undefined when it is something else. */
 export function factsOf(varz: unknown): ServerFacts | undefined {

@@ -14,7 +14,7 @@ import {
   StorageType,
 } from '@nats-io/jetstream';
 import { headers } from 'nats';
-import type { Published } from '../contract.ts';
+import type { PublishedMessage } from '../contract.ts';
 import { nanos, openAgingStream } from './timeline.ts';
 
 const DUPLICATES_MS = 120_000;
@@ -54,7 +54,7 @@ export class MessageChannel {
   }
 
   /** Resolves once the stream has it. Throws the client's error. */
-  async publish(message: Published): Promise<void> {
+  async publish(message: PublishedMessage): Promise<void> {
     this.#opening ??= this.#open();
     try {
       await this.#opening;
@@ -66,7 +66,7 @@ export class MessageChannel {
     }
   }
 
-  async #send({ words, id, value, contentType }: Published): Promise<void> {
+  async #send({ words, id, value, contentType }: PublishedMessage): Promise<void> {
     const set = headers();
     set.set('content-type', contentType);
     await this.#client.publish(eventSubject(this.#bucket, words), value, {

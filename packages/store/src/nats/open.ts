@@ -7,7 +7,7 @@ import type { NatsConnection } from 'nats';
 import { RETENTION_DEFAULT, type StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { checkBucketName, checkStream, openStream, settleIncarnation } from './bucket.ts';
-import { Channel } from './channel.ts';
+import { BucketChannel } from './channel.ts';
 import { connectToServers } from './connect.ts';
 import {
   checkDurability,
@@ -54,7 +54,7 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
   const timeout = options.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_DEFAULT_MS;
   const client = jetstream(connection, { timeout });
   const manager = await jetstreamManager(connection, { timeout, checkAPI: false });
-  const channel = new Channel(bucket, client, manager, timeout);
+  const channel = new BucketChannel(bucket, client, manager, timeout);
   const patiently = <T>(ask: () => Promise<T>) => retried(ask, callTimeoutMs);
 
   const info = await patiently(() => openStream(manager, bucket, replicas, options.random));
@@ -89,7 +89,7 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
 
 async function proveDurability(
   connection: NatsConnection,
-  channel: Channel,
+  channel: BucketChannel,
   replicas: number,
   options: NatsStoreOptions,
   provenBefore: readonly string[] = [],

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { bytes, revisionOf } from '../conformance/subject.ts';
 import type { StateStore } from '../contract.ts';
 import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
-import { Channel } from './channel.ts';
+import { BucketChannel } from './channel.ts';
 import { openNatsStore } from './open.ts';
 import { clusterOptions } from './subject.ts';
 
 /** Each call of these is one request, or for all keys one for each part of them. */
 const requests = (['last', 'at', 'info', 'keysMatching'] as const).map((name) => {
-  return vi.spyOn(Channel.prototype, name);
+  return vi.spyOn(BucketChannel.prototype, name);
 });
 const count = () => requests.reduce((sum, { mock }) => sum + mock.calls.length, 0);
 

@@ -25,14 +25,14 @@ import {
   checkValue,
   checkWriteId,
   type Entry,
-  type Expected,
+  type ExpectedRevision,
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
   type ListPage,
   PAST_CHANGES_MAX,
   type Past,
-  type Published,
+  type PublishedMessage,
   type StateStore,
   type StoreRevision,
   type WatchEvent,
@@ -45,7 +45,7 @@ import { checkKey, checkPrefix, RESERVED_FIRST_SEGMENT, storeKey } from '../key.
 import { Bell } from '../pull.ts';
 import { pastOf, publicChange, readResult, type StoredChange } from '../write.ts';
 import { incarnationOf } from './bucket.ts';
-import type { Channel } from './channel.ts';
+import type { BucketChannel } from './channel.ts';
 import { checkConnectedServer } from './connect.ts';
 import type { DurabilityVerdict } from './durability.ts';
 import { type DurabilityPath, watchDurability } from './durability-watch.ts';
@@ -67,7 +67,7 @@ const KEYS_LATE_MS = 2_000;
 export interface OpenedBucket {
   readonly connection: NatsConnection;
   readonly client: JetStreamClient;
-  readonly channel: Channel;
+  readonly channel: BucketChannel;
   readonly log: LogChannel;
   readonly messages: MessageChannel;
   readonly incarnation: string;
@@ -166,7 +166,7 @@ export class NatsStore implements StateStore {
   async put(
     key: string,
     value: Uint8Array,
-    expected: Expected,
+    expected: ExpectedRevision,
     writeId?: WriteId,
   ): Promise<WriteResult> {
     checkKey(key);
@@ -220,7 +220,7 @@ export class NatsStore implements StateStore {
     return info.state.last_seq;
   }
 
-  publish(message: Published): Promise<void> {
+  publish(message: PublishedMessage): Promise<void> {
     for (const word of message.words) storeKey(word);
     checkWriteId(message.id);
     checkValue(message.words.join('.'), message.value);
@@ -241,7 +241,7 @@ export class NatsStore implements StateStore {
   async #write(
     key: string,
     value: Uint8Array | undefined,
-    expected: Expected,
+    expected: ExpectedRevision,
     chosenId: WriteId | undefined,
   ): Promise<WriteResult> {
     if (expected !== 'absent') checkRevision(expected, 1);
@@ -410,7 +410,7 @@ export class NatsStore implements StateStore {
   }
 
   /** N2. */
-  #checkGrowth(revision: StoreRevision, expected: Expected): void {
+  #checkGrowth(revision: StoreRevision, expected: ExpectedRevision): void {
     if (expected === 'absent' || revision > expected) return;
     this.#checkIncarnation(`one whose revisions begin anew at ${revision}`);
   }

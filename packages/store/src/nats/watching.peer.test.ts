@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { bytes, revisionOf } from '../conformance/subject.ts';
 import type { StateStore } from '../contract.ts';
 import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
-import { Channel } from './channel.ts';
+import { BucketChannel } from './channel.ts';
 import { subjectsUnder } from './message.ts';
 import { openNatsStore } from './open.ts';
 import { clusterOptions } from './subject.ts';
@@ -47,7 +47,12 @@ afterEach(async () => {
 afterAll(() => cluster?.dispose());
 
 async function pathWith(client: JetStreamClient): Promise<WatchPath> {
-  const channel = new Channel(bucket, client, await jetstreamManager(connection), attemptTimeoutMs);
+  const channel = new BucketChannel(
+    bucket,
+    client,
+    await jetstreamManager(connection),
+    attemptTimeoutMs,
+  );
   return {
     ...{ client, bucket, over: () => false, whenDisturbed: () => () => {} },
     read: () => store.latestRevision(),

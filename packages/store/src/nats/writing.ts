@@ -8,7 +8,7 @@
  * W3 An outcome that is uncertain when the time is up is `unknown`.
  */
 import { errorText } from '@rackwright/platform';
-import type { Expected, StoreRevision, WriteId, WriteResult } from '../contract.ts';
+import type { ExpectedRevision, StoreRevision, WriteId, WriteResult } from '../contract.ts';
 import { decideWrite, readResult, type StoredChange } from '../write.ts';
 import type { PublishOutcome } from './channel.ts';
 import { retryDelayMs } from './options.ts';
@@ -17,7 +17,7 @@ export interface WriteRequest {
   readonly key: string;
   /** Missing: delete. */
   readonly value?: Uint8Array;
-  readonly expected: Expected;
+  readonly expected: ExpectedRevision;
   readonly writeId: WriteId;
   /** The caller chose the id, and may have sent it before. */
   readonly mayHaveLanded: boolean;

@@ -20,7 +20,7 @@ import {
   checkRevision,
   checkValue,
   checkWriteId,
-  type Expected,
+  type ExpectedRevision,
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
@@ -96,7 +96,7 @@ interface PendingWrite {
   readonly key: string;
   /** Missing: delete. */
   readonly value?: Uint8Array;
-  readonly expected: Expected;
+  readonly expected: ExpectedRevision;
   readonly writeId: WriteId;
   /** The caller chose the id, and may have sent it before. */
   readonly mayHaveLanded: boolean;
@@ -169,7 +169,7 @@ class SqliteStore implements StateStore {
   async put(
     key: string,
     value: Uint8Array,
-    expected: Expected,
+    expected: ExpectedRevision,
     writeId?: WriteId,
   ): Promise<WriteResult> {
     checkKey(key);

@@ -12,15 +12,15 @@ import type { Comparison, Expression } from './syntax.ts';
 import { comparable, isList, type Value } from './values.ts';
 
 /** The value of a reference; "open": it is not known yet. */
-export type Lookup = (path: readonly (string | number)[]) => Known | 'open';
+export type Lookup = (path: readonly (string | number)[]) => KnownValue | 'open';
 
-export interface Known {
+export interface KnownValue {
   readonly value: Value;
 }
 
-export type Evaluated = Known | { readonly open: Expression };
+export type EvaluatedExpression = KnownValue | { readonly open: Expression };
 
-export function evaluate(expression: Expression, lookup: Lookup): Evaluated {
+export function evaluate(expression: Expression, lookup: Lookup): EvaluatedExpression {
   const { at } = expression;
   switch (expression.kind) {
     case 'literal':
@@ -57,7 +57,7 @@ export function evaluate(expression: Expression, lookup: Lookup): Evaluated {
 function call(
   { name, arguments: given, at }: Extract<Expression, { kind: 'call' }>,
   lookup: Lookup,
-): Evaluated {
+): EvaluatedExpression {
   const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
   if (called === undefined) return { value: undefined };
   const values = given.map((each) => evaluate(each, lookup));
@@ -80,7 +80,7 @@ function call(
 function joined(
   { kind, left, right, at }: Extract<Expression, { kind: 'and' | 'or' }>,
   lookup: Lookup,
-): Evaluated {
+): EvaluatedExpression {
   const deciding = kind === 'or';
   const one = evaluate(left, lookup);
   if ('value' in one && (one.value === true) === deciding) return { value: deciding };
@@ -91,7 +91,12 @@ function joined(
   return { open: { kind, left: one.open, right: other.open, at } };
 }
 
-function compared(operator: Comparison, left: Evaluated, right: Evaluated, at: number): Evaluated {
+function compared(
+  operator: Comparison,
+  left: EvaluatedExpression,
+  right: EvaluatedExpression,
+  at: number,
+): EvaluatedExpression {
   if ('value' in left && 'value' in right) {
     return { value: holds(operator, left.value, right.value) };
   }
@@ -137,7 +142,7 @@ function contains(list: Value, value: Value): boolean {
   return list.some((each) => comparable(each) === wanted);
 }
 
-function asExpression(evaluated: Evaluated, at: number): Expression {
+function asExpression(evaluated: EvaluatedExpression, at: number): Expression {
   if ('open' in evaluated) return evaluated.open;
   const { value } = evaluated;
   if (isList(value)) {

@@ -68,9 +68,9 @@ const outOfSight: Readonly<Record<OutOfSight, (step: string) => string>> = {
 };
 
 /** The type of a reference, or its problem. */
-export type Resolved = { readonly type: ValueType } | { readonly message: string };
+export type ResolvedType = { readonly type: ValueType } | { readonly message: string };
 
-export function resolve(path: readonly (string | number)[], around: Surroundings): Resolved {
+export function resolve(path: readonly (string | number)[], around: Surroundings): ResolvedType {
   const [root, ...rest] = path;
   switch (root) {
     case 'host':
@@ -91,7 +91,7 @@ export function resolve(path: readonly (string | number)[], around: Surroundings
   }
 }
 
-function within(shape: Shape, path: readonly (string | number)[], from: number): Resolved {
+function within(shape: Shape, path: readonly (string | number)[], from: number): ResolvedType {
   const name = path[from];
   if (name === undefined) return endOf(shape, path);
   const so = pathText(path.slice(0, from));
@@ -117,7 +117,7 @@ function within(shape: Shape, path: readonly (string | number)[], from: number):
   }
 }
 
-function endOf(shape: Shape, path: readonly (string | number)[]): Resolved {
+function endOf(shape: Shape, path: readonly (string | number)[]): ResolvedType {
   if (typeof shape === 'string') return { type: shape };
   const so = pathText(path);
   switch (shape.kind) {
@@ -136,7 +136,7 @@ function variable(
   rest: readonly (string | number)[],
   path: readonly (string | number)[],
   { variables }: Surroundings,
-): Resolved {
+): ResolvedType {
   const [name, ...more] = rest;
   const names = [...variables.keys()];
   if (name === undefined)
@@ -155,7 +155,7 @@ function step(
   rest: readonly (string | number)[],
   path: readonly (string | number)[],
   { steps }: Surroundings,
-): Resolved {
+): ResolvedType {
   if (steps === undefined) {
     return { message: 'how steps end is known only in the "if" of later steps' };
   }

@@ -4,9 +4,9 @@
  * with SIGTERM.
  */
 import {
+  AgentNetworkFaults,
   type BootConfig,
   defaultNetworkFaultLimits,
-  NetworkFaults,
   startBoot,
 } from '@rackwright/agent';
 import {
@@ -38,7 +38,7 @@ const grants = hosts.map(({ hostUid }) => ({
 const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
 const tell = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 /** As the agent tells the control plane of them, at once. */
-const networkFaults = new NetworkFaults({
+const networkFaults = new AgentNetworkFaults({
   clock: nodeClock(),
   tell: ({ faults }) =>
     tell({

@@ -10,7 +10,7 @@ import { briefs } from '../../briefs.ts';
 import type { CliContext } from '../../command-io.ts';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { instant } from '../../output/time.ts';
 import { callsOf } from '../frame/calls.ts';
 import { pagesUntil, type RangeFlags, rangeFlags, rangeOf } from '../frame/past-time.ts';
@@ -73,7 +73,7 @@ const listAudit = buildCommand({
   },
 });
 
-const columns: Column<AuditRecord>[] = [
+const columns: TextColumn<AuditRecord>[] = [
   { title: 'WHEN', value: ({ time }) => instant(time) },
   { title: 'WHO', value: ({ actor, peer }) => actor || `(${peer})`, widthMin: 10 },
   { title: 'ACTION', value: ({ action }) => action, widthMin: 12 },

@@ -15,7 +15,7 @@ import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
 import { readPassword } from '../../password.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
@@ -195,7 +195,7 @@ function show(io: CommandIo, { output }: SharedFlags, credential: Credential): v
   ]);
 }
 
-function columns({ clock }: CommandIo): Column<Credential>[] {
+function columns({ clock }: CommandIo): TextColumn<Credential>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'USER NAME', value: ({ username }) => username, widthMin: 10 },

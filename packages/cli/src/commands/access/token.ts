@@ -31,7 +31,7 @@ import {
 } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago, instant, parseDuration } from '../../output/time.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 
@@ -148,7 +148,7 @@ const listTokens = buildCommand({
   },
 });
 
-function columns({ clock }: CommandIo): Column<Token>[] {
+function columns({ clock }: CommandIo): TextColumn<Token>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'ROLE', value: ({ role }) => enumName('Role', role) },

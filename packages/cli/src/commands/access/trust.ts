@@ -13,7 +13,7 @@ import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags, outputFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import { callsOf } from '../frame/calls.ts';
 import { type BrakeFlags, brakeFlags } from '../frame/limits.ts';
@@ -140,7 +140,7 @@ function print(io: CommandIo, { output }: SharedFlags, all: Authorities): void {
   printLines(io, all.faults.length === 0 ? [] : ['', ...all.faults]);
 }
 
-function columns({ clock }: CommandIo): Column<Authority>[] {
+function columns({ clock }: CommandIo): TextColumn<Authority>[] {
   return [
     { title: 'AUTHORITY', value: ({ sha256 }) => sha256.slice(0, shownDigits) },
     { title: 'STAGE', value: ({ stage }) => enumName('AuthorityStage', stage) },

@@ -12,7 +12,7 @@ import { briefs } from '../../briefs.ts';
 import type { CliContext, CommandIo } from '../../command-io.ts';
 import { parseLabels, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import {
@@ -122,7 +122,7 @@ export const discoveredRoutes = buildRouteMap({
   docs: { brief: briefs.discovered },
 });
 
-function columns({ clock }: CommandIo): Column<DiscoveredMachine>[] {
+function columns({ clock }: CommandIo): TextColumn<DiscoveredMachine>[] {
   return [
     { title: 'ID', value: ({ name }) => name.replace(`${collection}/`, '') },
     { title: 'RACK', value: ({ rack }) => rack.replace('racks/', '') },

@@ -17,7 +17,7 @@ import {
   type SharedFlags,
 } from '../../flags.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { labelText } from '../../output/text.ts';
 import { ago } from '../../output/time.ts';
 import { allPages } from '../frame/calls.ts';
@@ -123,7 +123,7 @@ export const expectedRoutes = buildRouteMap({
   docs: { brief: briefs.expected },
 });
 
-function columns({ clock }: CommandIo): Column<ExpectedHost>[] {
+function columns({ clock }: CommandIo): TextColumn<ExpectedHost>[] {
   return [
     { title: 'HOST', value: ({ name }) => name.replace(`${collection}/`, '') },
     { title: 'RACK', value: ({ spec }) => (spec?.rack ?? '').replace('racks/', '') },

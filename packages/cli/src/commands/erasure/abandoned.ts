@@ -17,7 +17,7 @@ import {
   type SharedFlags,
 } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 
@@ -101,7 +101,7 @@ export const abandonedRoutes = buildRouteMap({
   docs: { brief: briefs.abandoned },
 });
 
-function columns({ clock }: CommandIo): Column<AbandonedResource>[] {
+function columns({ clock }: CommandIo): TextColumn<AbandonedResource>[] {
   return [
     { title: 'UID', value: ({ hostUid }) => hostUid },
     { title: 'HOST', value: ({ host }) => host.replace(/^hosts\//, '') },

@@ -15,7 +15,7 @@ import { printLines } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
 import { devicePage, hostPage, type PrintedCertificate } from '../../print/erasure-pages.ts';
 import { htmlOf } from '../../print/html.ts';
-import type { Page } from '../../print/page.ts';
+import type { PrintedPage } from '../../print/page.ts';
 import { pdfOf } from '../../print/pdf.ts';
 import { readSigned, readTrust, type TrustFlags, trustFlags } from './files.ts';
 
@@ -64,7 +64,7 @@ async function pagesOf(
   io: CommandIo,
   flags: PrintFlags,
   files: readonly string[],
-): Promise<Page[]> {
+): Promise<PrintedPage[]> {
   const trust = await readTrust(io, flags.trust);
   const certificates: Certificate[] = [];
   const documents: Certificate[] = [];

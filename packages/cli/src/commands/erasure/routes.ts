@@ -17,7 +17,7 @@ import {
   type SharedFlags,
 } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import { exportErasures } from './export.ts';
@@ -108,7 +108,7 @@ export const erasureRoutes = buildRouteMap({
   docs: { brief: briefs.erasure },
 });
 
-function columns({ clock }: CommandIo): Column<ErasureCertificate>[] {
+function columns({ clock }: CommandIo): TextColumn<ErasureCertificate>[] {
   return [
     { title: 'CERTIFICATE', value: ({ name }) => name.replace(/^.*\//, ''), widthMin: 16 },
     { title: 'HOST', value: ({ host }) => host, widthMin: 10 },

@@ -16,7 +16,7 @@ import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { eventText } from '../../output/event.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import {
@@ -171,7 +171,7 @@ const listDead = buildCommand({
   },
 });
 
-const deadColumns: Column<DeadLetter>[] = [
+const deadColumns: TextColumn<DeadLetter>[] = [
   { title: 'GIVEN UP', value: ({ time }) => instant(time) },
   { title: 'ID', value: ({ event }) => event?.id ?? '' },
   { title: 'EVENT', value: ({ event }) => (event ? eventText(event) : ''), widthMin: 20 },
@@ -275,7 +275,7 @@ function show(io: CommandIo, { output }: SharedFlags, sink: EventSink): void {
   ]);
 }
 
-function columns({ clock }: CommandIo): Column<EventSink>[] {
+function columns({ clock }: CommandIo): TextColumn<EventSink>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'TO', value: targetText, widthMin: 12 },

@@ -17,7 +17,7 @@ import {
   validate,
 } from '../../files/plan.ts';
 import { type FileObject, type PasswordSource, readObjects } from '../../files/read.ts';
-import type { Problem } from '../../files/yaml.ts';
+import type { YamlProblem } from '../../files/yaml.ts';
 import { connectionFlags } from '../../flags.ts';
 import { printLines } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
@@ -98,7 +98,7 @@ async function fileText(io: CommandIo, path: string): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-function problemLine(path: string, { line, column, message }: Problem): string {
+function problemLine(path: string, { line, column, message }: YamlProblem): string {
   return clean(`${path}:${line}:${column}: ${message}`);
 }
 

@@ -5,7 +5,7 @@ import { briefs } from '../../briefs.ts';
 import type { CliContext } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { type FileClients, fileClients } from '../../files/clients.ts';
-import { fullName, type Kind, kinds, nameShape } from '../../files/kinds.ts';
+import { fullName, kinds, nameShape, type ObjectKind } from '../../files/kinds.ts';
 import type { PlainObject } from '../../files/plain.ts';
 import { fileObject, jsonText, nameText, yamlText } from '../../files/write.ts';
 import { connectionFlags } from '../../flags.ts';
@@ -58,7 +58,7 @@ export const getFile = buildCommand({
 
 const forms = { yaml: yamlText, json: jsonText, name: nameText } as const;
 
-async function allOf(clients: FileClients, wanted: readonly Kind[]): Promise<PlainObject[]> {
+async function allOf(clients: FileClients, wanted: readonly ObjectKind[]): Promise<PlainObject[]> {
   const objects: PlainObject[] = [];
   for (const kind of wanted) {
     for (const existing of await kind.list(clients)) objects.push(fileObject(kind, existing));
@@ -66,7 +66,11 @@ async function allOf(clients: FileClients, wanted: readonly Kind[]): Promise<Pla
   return objects;
 }
 
-async function oneOf(clients: FileClients, kind: Kind, given: string): Promise<PlainObject[]> {
+async function oneOf(
+  clients: FileClients,
+  kind: ObjectKind,
+  given: string,
+): Promise<PlainObject[]> {
   const name = fullName(kind, given);
   if (!nameShape(kind).test(name)) {
     const example = kind.name === 'Workflow' ? 'hosts/HOST/workflows/TEMPLATE' : 'an id';
@@ -76,7 +80,7 @@ async function oneOf(clients: FileClients, kind: Kind, given: string): Promise<P
 }
 
 /** "host", "hosts", "Host", "expected-hosts", "expectedHosts" or "all". */
-function wantedKinds(text: string): readonly Kind[] {
+function wantedKinds(text: string): readonly ObjectKind[] {
   if (text === 'all') return kinds;
   const plain = (word: string) => word.toLowerCase().replaceAll('-', '').replace(/s$/, '');
   const found = kinds.find(({ name }) => plain(name) === plain(text));

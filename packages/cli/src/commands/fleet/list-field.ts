@@ -10,7 +10,7 @@ import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import type { SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { withFleet } from './client.ts';
 
 interface ListField<Item> {
@@ -18,7 +18,7 @@ interface ListField<Item> {
   readonly path: `spec.${string}`;
   readonly of: (spec: FleetSpec) => readonly Item[];
   readonly as: (items: Item[]) => MessageInitShape<typeof FleetSpecSchema>;
-  readonly columns: readonly Column<Item>[];
+  readonly columns: readonly TextColumn<Item>[];
 }
 
 /** How the commands of one such list change and show it. */

@@ -6,7 +6,7 @@
  */
 
 import type { CommandIo } from '../../command-io.ts';
-import { Declined, UsageError } from '../../failure.ts';
+import { DeclinedError, UsageError } from '../../failure.ts';
 import { resourceName } from '../../flags.ts';
 import { type Destruction, lossLines } from '../../output/loss.ts';
 import { clean } from '../../output/text.ts';
@@ -44,7 +44,7 @@ export async function agreeToNumber(
 ): Promise<void> {
   const answer = await io.ask?.(question);
   if (answer === undefined) throw new UsageError(nobody);
-  if (answer.trim() !== String(number)) throw new Declined('nothing was asked of any host');
+  if (answer.trim() !== String(number)) throw new DeclinedError('nothing was asked of any host');
 }
 
 const nobody = 'nobody can be asked here; give --yes';
@@ -53,5 +53,5 @@ const nobody = 'nobody can be asked here; give --yes';
 export async function agree(io: CommandIo, question: string): Promise<void> {
   const answer = await io.ask?.(question);
   if (answer === undefined) throw new UsageError(nobody);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new Declined('nothing was asked of any host');
+  if (!/^y(es)?$/i.test(answer.trim())) throw new DeclinedError('nothing was asked of any host');
 }

@@ -15,7 +15,7 @@ import {
   type SharedFlags,
 } from '../../flags.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 
 export const sharedFlags = { ...connectionFlags, ...outputFlag };
 export const sharedAliases = { o: 'output' } as const;
@@ -27,7 +27,7 @@ interface ListFrame<D extends DescMessage, Item> {
   /** What `-o json` prints. */
   readonly schema: D;
   readonly answer: (items: Item[]) => MessageInitShape<D>;
-  readonly columns: (io: CommandIo) => readonly Column<Item>[];
+  readonly columns: (io: CommandIo) => readonly TextColumn<Item>[];
 }
 
 /** "list" */

@@ -58,12 +58,12 @@ const asks = {
   },
 } as const satisfies Record<string, Ask>;
 
-export type Collection = keyof typeof asks;
+export type NamedCollection = keyof typeof asks;
 
 /** Ids of a collection that begin with `partial`. Never rejects. */
 export async function proposeNames(
   io: CommandIo,
-  collection: Collection,
+  collection: NamedCollection,
   partial: string,
 ): Promise<readonly string[]> {
   // Nothing else begins a name, and so nothing else gets into the filter.

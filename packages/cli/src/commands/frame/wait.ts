@@ -5,7 +5,7 @@
  */
 
 import type { CommandIo } from '../../command-io.ts';
-import { Interrupted, UsageError } from '../../failure.ts';
+import { InterruptedError, UsageError } from '../../failure.ts';
 import { parseDuration } from '../../output/time.ts';
 
 /** `--wait` and `--timeout`. */
@@ -47,5 +47,5 @@ export function checkWait({ wait, timeout }: WaitFlags): void {
 /** Throws `Interrupted` once the person has left; `showCommand` shows the work. */
 export function checkInterrupted({ signal }: CommandIo, showCommand: string): void {
   if (signal.aborted)
-    throw new Interrupted(`no longer waiting; the work goes on: \`${showCommand}\``);
+    throw new InterruptedError(`no longer waiting; the work goes on: \`${showCommand}\``);
 }

@@ -18,12 +18,12 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { CliContext, CommandIo } from '../../command-io.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './client.ts';
 
 const healthOf = (level: HealthLevel): string => enumWord(HealthLevelSchema, level) ?? '';
 
-const sensorColumns: readonly Column<BmcSensor>[] = [
+const sensorColumns: readonly TextColumn<BmcSensor>[] = [
   { title: 'NAME', value: ({ name }) => name, widthMin: 12 },
   { title: 'KIND', value: ({ kind }) => enumWord(SensorKindSchema, kind) ?? 'other' },
   {
@@ -33,14 +33,14 @@ const sensorColumns: readonly Column<BmcSensor>[] = [
   { title: 'HEALTH', value: ({ health }) => healthOf(health) },
 ];
 
-const logColumns: readonly Column<BmcLogEntry>[] = [
+const logColumns: readonly TextColumn<BmcLogEntry>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'TIME', value: ({ time }) => time },
   { title: 'SEVERITY', value: ({ severity }) => healthOf(severity) },
   { title: 'MESSAGE', value: ({ message }) => message, widthMin: 20 },
 ];
 
-const firmwareColumns: readonly Column<FirmwareComponent>[] = [
+const firmwareColumns: readonly TextColumn<FirmwareComponent>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'NAME', value: ({ name }) => name, widthMin: 12 },
   { title: 'VERSION', value: ({ version }) => version },
@@ -50,13 +50,13 @@ const firmwareColumns: readonly Column<FirmwareComponent>[] = [
   },
 ];
 
-const biosColumns: readonly Column<BiosSetting>[] = [
+const biosColumns: readonly TextColumn<BiosSetting>[] = [
   { title: 'SETTING', value: ({ name }) => name },
   { title: 'CURRENT', value: ({ current }) => current },
   { title: 'NEXT BOOT', value: ({ pending }) => pending ?? '' },
 ];
 
-const bootOrderColumns: readonly Column<BootOption>[] = [
+const bootOrderColumns: readonly TextColumn<BootOption>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'NAME', value: ({ name }) => name },
 ];
@@ -102,7 +102,7 @@ function lists<Row>(brief: string, kind: BmcReadKind, { columns, rowsOf }: Table
 }
 
 interface Table<Row> {
-  readonly columns: readonly Column<Row>[];
+  readonly columns: readonly TextColumn<Row>[];
   readonly rowsOf: (reading: BmcReading) => readonly Row[];
 }
 

@@ -12,7 +12,7 @@ import { errorText } from '@rackwright/platform';
 import type { CommandIo } from '../../command-io.ts';
 import {
   exitCodes,
-  Interrupted,
+  InterruptedError,
   NeverReached,
   NotAllDone,
   UsageError,
@@ -122,7 +122,7 @@ function resultOf(error: unknown): Result | undefined {
   if (error instanceof WorkFailed) return 'failed';
   if (error instanceof NeverReached) return 'stuck';
   if (error instanceof WaitedTooLong) return 'late';
-  if (error instanceof Interrupted) return 'not asked';
+  if (error instanceof InterruptedError) return 'not asked';
   if (error instanceof ApiFailure)
     return error.error.kind === 'cancelled' ? 'not asked' : 'refused';
   return undefined;
@@ -154,7 +154,7 @@ function judge(io: CommandIo, report: readonly Outcome[]): void {
   const [first] = others;
   const words = `${others.length} of ${counted(report.length, 'host')} not done`;
   if (io.signal.aborted) {
-    throw new Interrupted(`${words}; what was begun goes on: \`rackwright host watch\``);
+    throw new InterruptedError(`${words}; what was begun goes on: \`rackwright host watch\``);
   }
   if (first === undefined) return;
   const isOneReason =

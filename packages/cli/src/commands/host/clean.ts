@@ -6,7 +6,7 @@ import { resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { rulesText } from '../../output/own-step.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import { listedSteps, type StepListFlags, stepListFlags } from '../frame/step-list.ts';
 import { hostAliases, hostArgument, hostFlags, withHosts } from './client.ts';
@@ -72,7 +72,7 @@ export const cleanSteps = buildCommand({
   },
 });
 
-const stepColumns: Column<CleanStep>[] = [
+const stepColumns: TextColumn<CleanStep>[] = [
   { title: 'STEP', value: ({ name }) => name },
   {
     title: 'PRIORITY',

@@ -12,7 +12,7 @@ import type { CliContext } from '../../command-io.ts';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { stateText } from '../../output/host.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { instant } from '../../output/time.ts';
 import { callsOf } from '../frame/calls.ts';
 import {
@@ -56,7 +56,7 @@ export const hostHistory = buildCommand({
   },
 });
 
-const columns: Column<HostRevision>[] = [
+const columns: TextColumn<HostRevision>[] = [
   { title: 'WHEN', value: ({ time }) => instant(time) },
   { title: 'WHO', value: ({ actor }) => actor, dropOrder: 1 },
   {
@@ -108,7 +108,7 @@ export const diffHost = buildCommand({
   },
 });
 
-const differenceColumns: Column<FieldDifference>[] = [
+const differenceColumns: TextColumn<FieldDifference>[] = [
   { title: 'FIELD', value: ({ path }) => path, widthMin: 20 },
   { title: 'BEFORE', value: ({ before }) => before, widthMin: 12 },
   { title: 'AFTER', value: ({ after }) => after, widthMin: 12 },

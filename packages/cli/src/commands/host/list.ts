@@ -14,7 +14,7 @@ import { proposer, resourceName, type SharedFlags, textFlag } from '../../flags.
 import { enumName, enumValue } from '../../output/enum-name.ts';
 import { allHostColumns } from '../../output/host.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { allPages } from '../frame/calls.ts';
 import { readFreezes } from '../frame/freezes.ts';
 import { type HostClient, hostAliases, hostFlags, withHosts } from './client.ts';
@@ -169,7 +169,7 @@ async function showHosts(
   io: CommandIo,
   flags: SharedFlags,
   found: Found,
-  columns?: readonly Column<Host>[],
+  columns?: readonly TextColumn<Host>[],
 ): Promise<void> {
   if (isForPrograms(flags.output)) {
     printAs(io, flags.output, ListHostsResponseSchema, create(ListHostsResponseSchema, found));
@@ -182,7 +182,7 @@ async function showHosts(
 }
 
 /** Throws `UsageError` for a name that is no column. */
-function columnsNamed({ clock }: CommandIo, names: string): Column<Host>[] {
+function columnsNamed({ clock }: CommandIo, names: string): TextColumn<Host>[] {
   const known = allHostColumns(clock);
   return names.split(',').map((each) => {
     const name = each.trim();

@@ -35,7 +35,7 @@ export type HostTarget =
   | { readonly kind: 'state'; readonly until: UntilWord };
 
 /** The progress of a host on its way to a target. */
-export type Verdict =
+export type TargetProgress =
   | { readonly kind: 'open' }
   | { readonly kind: 'reached' }
   /** The run has ended, and not well. */
@@ -45,8 +45,8 @@ export type Verdict =
   /** Another run has followed it; the history has its outcome. */
   | { readonly kind: 'passed' };
 
-const open: Verdict = { kind: 'open' };
-const reached: Verdict = { kind: 'reached' };
+const open: TargetProgress = { kind: 'open' };
+const reached: TargetProgress = { kind: 'reached' };
 
 /**
  * The target of a command's work: its run, the state of the host's goal, or its end. Undefined: it
@@ -89,7 +89,7 @@ export function verdictOf(
   target: HostTarget,
   host: Host,
   { isDeleted }: { readonly isDeleted: boolean },
-): Verdict {
+): TargetProgress {
   if (target.kind === 'state') {
     if (isReached(target.until, host, isDeleted)) return reached;
     if (isDeleted) return { kind: 'stuck', why: 'it was deleted' };
@@ -106,7 +106,7 @@ export function verdictOf(
 }
 
 /** The outcome of a run that has ended. */
-export function verdictOfEnded({ outcome, error }: Run): Verdict {
+export function verdictOfEnded({ outcome, error }: Run): TargetProgress {
   if (outcome === RunOutcome.SUCCEEDED) return reached;
   const word = enumName('RunOutcome', outcome) || 'ended';
   const why = error === undefined ? word : `${word}: ${failureWord(error.type)}: ${error.message}`;

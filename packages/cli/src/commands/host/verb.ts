@@ -35,7 +35,7 @@ export interface VerbCall {
 }
 
 /** The request of a command line for each host. */
-export interface Prepared {
+export interface PreparedRequest {
   /** The loss of data; unset: none. */
   readonly loss?: Destruction;
   ask(hosts: HostClient, call: VerbCall): Promise<Host>;
@@ -60,7 +60,11 @@ export interface HostVerb<Own extends object> {
   readonly waitsFor?: 'run' | 'goal' | 'deleted';
   /** The second argument; unset: there is none. */
   readonly second?: { readonly placeholder: string; readonly brief: string };
-  prepare(io: CommandIo, flags: VerbFlags & Own, second: string): Prepared | Promise<Prepared>;
+  prepare(
+    io: CommandIo,
+    flags: VerbFlags & Own,
+    second: string,
+  ): PreparedRequest | Promise<PreparedRequest>;
 }
 
 type AllFlags<Own> = VerbFlags & Own & { readonly reason?: string };
@@ -140,7 +144,7 @@ async function askOne<Own extends object>(
   connection: Connection,
   flags: AllFlags<Own>,
   verb: HostVerb<Own>,
-  prepared: Prepared,
+  prepared: PreparedRequest,
   id: string,
 ): Promise<void> {
   const hosts = hostClient(connection);
@@ -159,7 +163,7 @@ async function askSelected<Own extends object>(
   connection: Connection,
   flags: AllFlags<Own>,
   verb: HostVerb<Own>,
-  prepared: Prepared,
+  prepared: PreparedRequest,
 ): Promise<void> {
   const hosts = hostClient(connection);
   const { loss } = prepared;

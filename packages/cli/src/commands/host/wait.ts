@@ -20,9 +20,9 @@ import { type HostClient, hintFor } from './client.ts';
 import {
   type HostTarget,
   runName,
+  type TargetProgress,
   targetAfter,
   targetText,
-  type Verdict,
   verdictOf,
   verdictOfEnded,
 } from './target.ts';
@@ -72,7 +72,7 @@ export async function waitForHost(
   const hosts = createClient(HostService, channel, defaults);
   const { name } = host;
   const seen = seenHost(io.clock, hosts, host);
-  let verdict: Verdict = verdictOf(target, host, { isDeleted: false });
+  let verdict: TargetProgress = verdictOf(target, host, { isDeleted: false });
   const late = () => {
     const waited = `waited ${timeoutSeconds} s for ${targetText(name, target)}`;
     return `${waited}: ${seen.work().text}; it goes on; ${hintFor(name)}`;
@@ -141,7 +141,7 @@ function seenHost(clock: Clock, hosts: HostClient, first: Host) {
 }
 
 /** The host, or as an error the reason why it does not reach its target. */
-function settle(host: Host, target: HostTarget, verdict: Verdict): Host {
+function settle(host: Host, target: HostTarget, verdict: TargetProgress): Host {
   const { name } = host;
   switch (verdict.kind) {
     case 'reached':

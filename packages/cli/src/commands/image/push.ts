@@ -8,7 +8,6 @@ import {
   type Architecture,
   type Digest,
   type DiskCompression,
-  type DiskFormat,
   declaredBy,
   digestOf,
   diskCompressions,
@@ -16,6 +15,7 @@ import {
   emptyConfig,
   isOciError,
   manifestMediaType,
+  type OciDiskFormat,
   parseReference,
   type RegistryAccess,
   RegistryPublisher,
@@ -33,7 +33,7 @@ import { isForPrograms, printLines, printValue } from '../../output/show.ts';
 
 interface PushFlags {
   readonly output: OutputKind;
-  readonly format?: DiskFormat;
+  readonly format?: OciDiskFormat;
   readonly compression?: DiskCompression;
   readonly architecture: Architecture;
   readonly version?: string;

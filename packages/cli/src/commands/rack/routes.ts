@@ -16,7 +16,7 @@ import {
 } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import { allPages } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
@@ -139,7 +139,7 @@ function faultWords({ status }: Rack): string {
   return [...new Set(words)].join(', ');
 }
 
-function columns({ clock }: CommandIo, freezes: Freezes): Column<Rack>[] {
+function columns({ clock }: CommandIo, freezes: Freezes): TextColumn<Rack>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'AGENT', value: agentState },

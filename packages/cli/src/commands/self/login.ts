@@ -9,7 +9,7 @@ import {
   defaultScope,
   type LoginSettings,
 } from '../../config-file.ts';
-import { Interrupted, SignInNeeded, UsageError } from '../../failure.ts';
+import { InterruptedError, SignInNeeded, UsageError } from '../../failure.ts';
 import { textFlag } from '../../flags.ts';
 import { keep, providerOf, signInPath } from '../../login/kept-sign-in.ts';
 import {
@@ -141,7 +141,7 @@ async function signedIn(
   let pauseMs = intervalMs;
   while (clock.nowMs() < endMs) {
     await pause(io, pauseMs);
-    if (signal.aborted) throw new Interrupted('not signed in');
+    if (signal.aborted) throw new InterruptedError('not signed in');
     const answer = await askForTokens(provider, at, deviceCode);
     switch (answer.kind) {
       case 'tokens':

@@ -20,7 +20,7 @@ import {
   type SharedFlags,
 } from '../../flags.ts';
 import { isForPrograms, printAs, printLines } from '../../output/show.ts';
-import type { Column } from '../../output/table.ts';
+import type { TextColumn } from '../../output/table.ts';
 import { showTemplate, summary } from '../../output/template.ts';
 import { ago } from '../../output/time.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
@@ -207,7 +207,7 @@ export const templateRoutes = buildRouteMap({
   docs: { brief: briefs.template },
 });
 
-function columns({ clock }: CommandIo): Column<Template>[] {
+function columns({ clock }: CommandIo): TextColumn<Template>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'STEPS', value: ({ steps }) => String(steps.length), dropOrder: 3 },

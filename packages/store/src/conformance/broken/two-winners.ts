@@ -1,9 +1,15 @@
 /** Checks the revision, then overwrites the value that is there by then: nats-server 2.9 at R3. */
-import type { Expected, GetResult, StateStore, WriteId, WriteResult } from '../../contract.ts';
+import type {
+  ExpectedRevision,
+  GetResult,
+  StateStore,
+  WriteId,
+  WriteResult,
+} from '../../contract.ts';
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
 
-function fits(current: GetResult, expected: Expected): boolean {
+function fits(current: GetResult, expected: ExpectedRevision): boolean {
   return expected === 'absent' ? current.kind === 'absent' : current.revision === expected;
 }
 
@@ -11,7 +17,7 @@ async function checkThenWrite(
   good: StateStore,
   key: string,
   value: Uint8Array,
-  expected: Expected,
+  expected: ExpectedRevision,
   writeId?: WriteId,
 ): Promise<WriteResult> {
   const current = await good.get(key);
