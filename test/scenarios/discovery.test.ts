@@ -29,7 +29,7 @@ test('tinkerbell-L27: what is found twice is one host; a NIC without a MAC is le
       finding('f2', [good]),
     ];
     for (const each of told) {
-      expect(await fixture.controlPlane.discovery.report('r1', each)).toBe('');
+      expect(await fixture.controlPlane.discovery.report('r1', each)).toEqual({ kind: 'listed' });
     }
     const { hosts } = await fixture.hosts.listHosts({});
     expect(hosts.map(({ name, spec }) => [name, spec?.bootMacs])).toEqual([

@@ -136,6 +136,7 @@ const readersOfEmptyTexts: readonly { readonly field: string; readonly take: str
   { field: 'givenUpReason', take: 'isGivenUp()' },
   { field: 'duplicateAgent', take: 'duplicateAgentOf()' },
   { field: 'storeRefused', take: 'storeRefusalOf()' },
+  { field: 'refused', take: 'discoveryRefusalOf()' },
   { field: 'stoppedReason', take: 'isStopped()' },
   { field: 'bootOldDiskReason', take: 'oldDiskPermission()' },
   { field: 'blockedBecause', take: 'the blocker, before it becomes the text' },

@@ -13,7 +13,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Mac } from '@rackwright/dhcp';
-import { agent, type Inventory, type OperationId } from '@rackwright/messages';
+import { agent, discoveryRefusalOf, type Inventory, type OperationId } from '@rackwright/messages';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { DiscoveryBoot, DiscoveryMemory } from '../boot/index.ts';
 import type { BindOutcome, BootGrantState } from '../session/index.ts';
@@ -204,12 +204,13 @@ export class AgentDiscovery {
     for (const finding of this.#findings.values()) this.#parts.tell(finding);
   }
 
-  answered({ id, refused }: agent.DiscoveredAnswer): void {
+  answered({ id, refusal, refused }: agent.DiscoveredAnswer): void {
     const finding = this.#findings.get(id);
     if (finding === undefined) return;
     this.#findings.delete(id);
-    if (refused === '') return;
-    this.#parts.log.info({ mac: finding.bootMac, reason: refused }, 'the machine is not listed');
+    const reason = discoveryRefusalOf(refusal, refused)?.text;
+    if (reason === undefined) return;
+    this.#parts.log.info({ mac: finding.bootMac, reason }, 'the machine is not listed');
   }
 
   stop(): void {

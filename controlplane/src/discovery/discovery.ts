@@ -19,7 +19,7 @@ import {
   type Actor,
   ApiFailure,
   aborted,
-  type agent,
+  agent,
   type CreateHostRequest,
   failedPrecondition,
   type Host,
@@ -35,7 +35,7 @@ import type { AuditTrail } from '../audit/index.ts';
 import { Controller } from '../loop/index.ts';
 import { idOf, isAway, isBusy, untilWritten } from '../records/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
-import { Intake, type IntakeDependencies } from './intake.ts';
+import { Intake, type IntakeDependencies, type IntakeVerdict } from './intake.ts';
 import { type Acceptance, hostOf, judge } from './judge.ts';
 import { havingKeys, type KeptMachine, keysOfMachine, lineKey, rackKey } from './kept.ts';
 import { markLine, markTaken } from './lines.ts';
@@ -157,8 +157,8 @@ export class Discovery {
     this.wake([rackKey(rack)]);
   }
 
-  /** Processes a finding of a rack's agent. Resolves with why it is not listed; empty: it is. */
-  report(rackId: RackId, finding: agent.Discovered): Promise<string> {
+  /** Processes a finding of a rack's agent. */
+  report(rackId: RackId, finding: agent.Discovered): Promise<IntakeVerdict> {
     return this.#queue(() => this.#takeIn(`racks/${rackId}`, finding));
   }
 
@@ -203,19 +203,30 @@ export class Discovery {
     return this.#controller.take('machines', act);
   }
 
-  async #takeIn(rack: RackName, finding: agent.Discovered): Promise<string> {
+  async #takeIn(rack: RackName, finding: agent.Discovered): Promise<IntakeVerdict> {
     const problem = problemOf(finding);
-    if (problem !== undefined) return problem;
+    if (problem !== undefined) {
+      return { kind: 'refused', cause: agent.DiscoveryRefusalKind.INVALID, text: problem };
+    }
     const seen = this.#intake.seen(rack, finding);
     const keys = new Set(keysOfMachine(seen));
-    const answer = await untilWritten(`a discovered machine of ${rack}`, async () => {
+    const verdict = await untilWritten(`a discovered machine of ${rack}`, async () => {
       const snapshot = await this.#reader.read({ machines: [seen], lines: [] });
       // Machines that were similar to it before are affected, too.
       for (const near of snapshot.machines) for (const key of keysOfMachine(near)) keys.add(key);
-      return this.#intake.takeIn(seen, { snapshot, ofRack: () => this.#snapshotOf(rack) });
+      const ofRack = () => this.#snapshotOf(rack);
+      const decided = await this.#intake.takeIn(seen, { snapshot, ofRack });
+      return decided.kind === 'lost' ? undefined : decided;
     });
-    if (answer === '') await this.#judge(keys);
-    return answer;
+    switch (verdict.kind) {
+      case 'listed':
+      case 'known':
+        await this.#judge(keys);
+        break;
+      case 'refused':
+        break;
+    }
+    return verdict;
   }
 
   async #snapshotOf(rack: RackName): Promise<DiscoverySnapshot> {

@@ -1,3 +1,4 @@
 /** Machines that netbooted and are not hosts, and how they become hosts. */
 
 export { Discovery, type DiscoveryDependencies } from './discovery.ts';
+export type { IntakeVerdict } from './intake.ts';

@@ -10,6 +10,7 @@ import {
   agent,
   type DiscoveredMachine,
   DiscoveredMachineSchema,
+  type DiscoveryRefusal,
   type HostId,
   type RackName,
 } from '@rackwright/messages';
@@ -41,6 +42,18 @@ export interface SightingContext {
   readonly ofRack: () => Promise<DiscoverySnapshot>;
 }
 
+/** What becomes of a sighted machine. */
+export type IntakeVerdict =
+  | { readonly kind: 'listed' }
+  /** It is a host, and its agent should have recognized it. */
+  | { readonly kind: 'known' }
+  | ({ readonly kind: 'refused' } & DiscoveryRefusal);
+
+/** Another write came first, and nothing was decided. */
+type LostWrite = { readonly kind: 'lost' };
+
+const causes = agent.DiscoveryRefusalKind;
+
 export class Intake {
   readonly #deps: IntakeDependencies;
   readonly #elsewhere: SeenElsewhere;
@@ -56,18 +69,17 @@ export class Intake {
     return { id: '', machine, traits: traitsOfMachine(machine), revision: 0 };
   }
 
-  /** Why it is not listed; empty: it is. Undefined: another write came first. */
+  /** Lists the machine, unless it is a host or is refused. */
   async takeIn(
     seen: KeptMachine,
     { snapshot, ofRack }: SightingContext,
-  ): Promise<string | undefined> {
+  ): Promise<IntakeVerdict | LostWrite> {
     const { machine: fresh, traits } = seen;
     const { rack } = fresh;
     const known = hostOf(seen, snapshot.hosts);
     if (known !== undefined) {
       await this.#tellHost(known.host, known.words, fresh);
-      if (isKnownBoot(fresh, known.host)) return '';
-      return known.host.rack === rack ? known.words : 'it says that it is a host of another rack';
+      return verdictOnHost(known, fresh);
     }
     const sameMachines = snapshot.machines.filter((each) => isSameMachine(each.traits, traits));
     const before = sameMachines.find(({ machine }) => machine.rack === rack);
@@ -76,21 +88,34 @@ export class Intake {
     const policy = snapshot.racks.get(rack)?.spec?.discovery;
     const listed = snapshot.listedIn(rack);
     const most = machinesMaxOf(policy);
-    if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
+    if (policy?.enabled !== true) {
+      return refused(causes.DISABLED, `${rack} takes in no machines that nobody knows`);
+    }
     const room = listed < most ? 'made' : await this.#makeRoom(seen, snapshot, ofRack);
-    if (room === 'changed') return undefined;
-    if (room === 'none') return `${rack} lists ${listed} machines already, of ${most}: accept some`;
+    if (room === 'changed') return { kind: 'lost' };
+    if (room === 'none') {
+      const full = `${rack} lists ${listed} machines already, of ${most}: accept some`;
+      return refused(causes.FULL, full);
+    }
+    return await this.#list(seen, snapshot);
+  }
+
+  /** Lists a machine that is not listed in its rack. */
+  async #list(seen: KeptMachine, snapshot: DiscoverySnapshot): Promise<IntakeVerdict | LostWrite> {
     const identity = freeIdentity(seen, snapshot);
-    if (identity === undefined) return 'nothing tells it from machines that are listed already';
+    if (identity === undefined) {
+      return refused(causes.INDISTINCT, 'nothing tells it from machines that are listed already');
+    }
     const { clock, log } = this.#deps;
-    const machine = clone(DiscoveredMachineSchema, fresh);
+    const machine = clone(DiscoveredMachineSchema, seen.machine);
     machine.name = `discoveredMachines/${identity.id}`;
     machine.identifiedBy = identity.by;
     machine.firstSeenTime = timestampFromMs(clock.nowMs());
     const written = await writeMachine(this.#deps, identity.id, machine, 'absent');
-    if (!written) return undefined;
-    log.info({ machine: machine.name, rack, mac: machine.bootMac }, 'a machine was discovered');
-    return '';
+    if (!written) return { kind: 'lost' };
+    const { name, rack, bootMac: mac } = machine;
+    log.info({ machine: name, rack, mac }, 'a machine was discovered');
+    return { kind: 'listed' };
   }
 
   /** D4; `changed`: the machine to remove was seen again or removed in the meantime. */
@@ -125,12 +150,13 @@ export class Intake {
   async #seenAgain(
     { id, machine, revision }: KeptMachine,
     fresh: DiscoveredMachine,
-  ): Promise<string | undefined> {
+  ): Promise<IntakeVerdict | LostWrite> {
     const next = clone(DiscoveredMachineSchema, machine);
     const { bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
     Object.assign(next, { bootMac, inventory, lastSeenTime });
     if (bmcAddress !== '') next.bmcAddress = bmcAddress;
-    return (await writeMachine(this.#deps, id, next, revision)) ? '' : undefined;
+    const written = await writeMachine(this.#deps, id, next, revision);
+    return { kind: written ? 'listed' : 'lost' };
   }
 
   /** A host netbooted from an unknown interface without an order. */
@@ -164,4 +190,18 @@ export class Intake {
   ): void {
     this.#elsewhere.note(name, { rack, seenIn, mac });
   }
+}
+
+/** D5: the answer contains nothing of a host of another rack. */
+function verdictOnHost(
+  { host, words }: { readonly host: KnownHost; readonly words: string },
+  machine: DiscoveredMachine,
+): IntakeVerdict {
+  if (isKnownBoot(machine, host)) return { kind: 'known' };
+  if (host.rack === machine.rack) return refused(causes.HOST, words);
+  return refused(causes.HOST_ELSEWHERE, 'it says that it is a host of another rack');
+}
+
+function refused(cause: agent.DiscoveryRefusalKind, text: string): IntakeVerdict {
+  return { kind: 'refused', cause, text };
 }

@@ -58,6 +58,7 @@ export {
 export { hostRefused } from './call/host-refused.ts';
 export type { PageRequest, PageResponse, Respond } from './call/page.ts';
 export { type CleanStepName, cleanSteps } from './clean-steps.ts';
+export { type DiscoveryRefusal, discoveryRefusalOf } from './discovery-refusal.ts';
 export { type DuplicateAgent, duplicateAgentOf } from './duplicate-agent.ts';
 export {
   bootStalled,

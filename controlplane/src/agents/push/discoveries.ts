@@ -83,8 +83,10 @@ export class Discoveries {
     const { discovery, log } = this.#deps;
     if (discovery === undefined) return;
     try {
-      const refused = await discovery.report(this.#rackId, finding);
-      const value = create(agent.DiscoveredAnswerSchema, { id: finding.id, refused });
+      const verdict = await discovery.report(this.#rackId, finding);
+      const refusal =
+        verdict.kind === 'refused' ? { refusal: verdict.cause, refused: verdict.text } : {};
+      const value = create(agent.DiscoveredAnswerSchema, { id: finding.id, ...refusal });
       this.#send({ case: 'discoveredAnswer', value });
     } catch (error) {
       const fields = { rack: this.#rackId, mac: finding.bootMac };

@@ -9,6 +9,13 @@ import { bmc, discoverySite, expectedSpec, finding, macOf, policy } from './disc
 const site = discoverySite();
 const { expectHost, hostNames, listed, looked, report } = site;
 
+const isListed = { kind: 'listed' };
+const isKnown = { kind: 'known' };
+const { DISABLED, FULL, HOST, HOST_ELSEWHERE, INVALID } = agent.DiscoveryRefusalKind;
+const refusedBy = (cause: agent.DiscoveryRefusalKind, text: string) => {
+  return { kind: 'refused', cause, text: expect.stringContaining(text) };
+};
+
 async function recordOf(host: string): Promise<wire.HostRecord> {
   const kept = await site.fixture.store.get(`hosts.${host}`);
   if (kept.kind !== 'found') throw new Error('no host');
@@ -16,9 +23,9 @@ async function recordOf(host: string): Promise<wire.HostRecord> {
 }
 
 test('a machine is listed once, whichever interface it boots from', async () => {
-  expect(await report(finding(1))).toBe('');
+  expect(await report(finding(1))).toEqual(isListed);
   const both = [macOf(9), macOf(1)].map((mac) => ({ mac }));
-  expect(await report(finding(1, { interfaces: both }, macOf(9)))).toBe('');
+  expect(await report(finding(1, { interfaces: both }, macOf(9)))).toEqual(isListed);
   const notAccepted = 'no expected host and no rule of its rack fits it';
   const one = { bootMac: macOf(9), identifiedBy: 'uuid', remarks: [], notAccepted };
   expect(await listed()).toMatchObject([one]);
@@ -26,9 +33,9 @@ test('a machine is listed once, whichever interface it boots from', async () => 
 
 test('a machine that two racks report is listed in each of them', async () => {
   await site.fixture.racks.createRack({ rackId: 'r2', rack: { spec: { discovery: policy() } } });
-  expect(await report(finding(1))).toBe('');
+  expect(await report(finding(1))).toEqual(isListed);
   const [before] = await listed();
-  expect(await report(finding(1), 'r2')).toBe('');
+  expect(await report(finding(1), 'r2')).toEqual(isListed);
   const [one, two] = (await listed()).sort((a, b) => a.rack.localeCompare(b.rack));
   expect(one).toEqual(before);
   expect(two).toMatchObject({ rack: 'racks/r2', bootMac: macOf(1), remarks: [] });
@@ -41,8 +48,8 @@ test('boards with one UUID are listed apart, each with a note on the other', asy
   const uuid = Uint8Array.from({ length: 16 }, (_, at) => at + 1);
   for (const n of [1, 2]) {
     const system = { serial: `SN-${n}`, uuid };
-    expect(await report(finding(n, { system }))).toBe('');
-    expect(await report(finding(n, { system }))).toBe('');
+    expect(await report(finding(n, { system }))).toEqual(isListed);
+    expect(await report(finding(n, { system }))).toEqual(isListed);
   }
   const machines = await listed();
   expect(machines.map(({ identifiedBy }) => identifiedBy).sort()).toEqual(['serial', 'uuid']);
@@ -53,21 +60,24 @@ test('boards with one UUID are listed apart, each with a note on the other', asy
 });
 
 test('a rack lists machines up to its limit, and none while discovery is off', async () => {
-  for (const n of [1, 2, 3, 4, 5]) expect(await report(finding(n))).toBe('');
-  expect(await report(finding(6))).toBe('racks/r1 lists 5 machines already, of 5: accept some');
-  expect(await report(finding(5)), 'known machines are taken in').toBe('');
+  for (const n of [1, 2, 3, 4, 5]) expect(await report(finding(n))).toEqual(isListed);
+  expect(await report(finding(6))).toEqual(
+    refusedBy(FULL, 'racks/r1 lists 5 machines already, of 5: accept some'),
+  );
+  expect(await report(finding(5)), 'known machines are taken in').toEqual(isListed);
   await site.fixture.racks.updateRack({
     rack: { name: 'racks/r1', spec: { discovery: { enabled: false, machinesMax: 9 } } },
     updateMask: { paths: ['spec.discovery'] },
   });
-  expect(await report(finding(6))).toContain('takes in no machines');
+  expect(await report(finding(6))).toEqual(refusedBy(DISABLED, 'takes in no machines'));
   expect(await listed()).toHaveLength(5);
 });
 
 test('a finding without content is refused', async () => {
-  expect(await report(create(agent.DiscoveredSchema, { id: 'f', bootMac: 'x' }))).toContain('MAC');
+  const misread = create(agent.DiscoveredSchema, { id: 'f', bootMac: 'x' });
+  expect(await report(misread)).toEqual(refusedBy(INVALID, 'MAC'));
   const bare = create(agent.DiscoveredSchema, { id: 'f', bootMac: macOf(1) });
-  expect(await report(bare)).toBe('the finding has no inventory');
+  expect(await report(bare)).toEqual(refusedBy(INVALID, 'the finding has no inventory'));
   expect(await listed()).toEqual([]);
 });
 
@@ -122,7 +132,7 @@ test('a machine that is already a host is never listed', async () => {
   const spec = { bmc, bootMacs: [macOf(1)] };
   const name = machine?.name ?? '';
   await site.fixture.discovery.acceptDiscoveredMachine({ name, hostId: 'h1', host: { spec } });
-  expect(await report(finding(1))).toBe('');
+  expect(await report(finding(1))).toEqual(isKnown);
   expect(await listed()).toEqual([]);
 });
 
@@ -132,8 +142,8 @@ test('a host that netboots from an unknown interface is shown with it', async ()
   await putHost(site.fixture.store, prepared);
   const [known = ''] = prepared.host?.spec?.bootMacs ?? [];
   const interfaces = [known, macOf(9)].map((mac) => ({ mac }));
-  expect(await report(finding(1, { interfaces }, macOf(9)))).toContain(
-    `it is hosts/h1, whose boot MACs lack ${macOf(9)}`,
+  expect(await report(finding(1, { interfaces }, macOf(9)))).toEqual(
+    refusedBy(HOST, `it is hosts/h1, whose boot MACs lack ${macOf(9)}`),
   );
   expect(await listed()).toEqual([]);
   const { status } = (await recordOf('h1')).host ?? {};
@@ -149,10 +159,12 @@ test('an agent’s word of a host of another rack changes nothing of it, and is 
   await putHost(site.fixture.store, prepared);
   const [known = ''] = prepared.host?.spec?.bootMacs ?? [];
   const interfaces = [{ mac: known }];
-  expect(await report(finding(1, { interfaces }, known))).toBe('');
+  expect(await report(finding(1, { interfaces }, known))).toEqual(isKnown);
   expect((await recordOf('h1')).host?.status?.dirty, 'its agent may be slow').toBe(false);
   const words = 'it says that it is a host of another rack';
-  expect(await report(finding(1, { interfaces }, known), 'r2')).toBe(words);
+  expect(await report(finding(1, { interfaces }, known), 'r2')).toEqual(
+    refusedBy(HOST_ELSEWHERE, words),
+  );
   const { status } = (await recordOf('h1')).host ?? {};
   expect([status?.dirty, status?.useEpoch]).toEqual([false, 1n]);
   expect(await listed()).toEqual([]);
@@ -229,8 +241,8 @@ test('a full list locks out no machine that is expected, and says that it is ful
     expect.stringContaining('5 discovered machines are listed, of 5'),
   );
   await expectHost(7);
-  expect(await report(finding(6))).toContain('lists 5 machines already');
-  expect(await report(finding(7))).toBe('');
+  expect(await report(finding(6))).toEqual(refusedBy(FULL, 'lists 5 machines already'));
+  expect(await report(finding(7))).toEqual(isListed);
   expect(await hostNames()).toEqual(['hosts/e7']);
   expect(await listed()).toHaveLength(4);
 });
@@ -249,7 +261,7 @@ test('a full list makes room even if another replica saw the entry to drop again
     }
     return remove(key, expected, writeId);
   };
-  expect(await report(finding(7))).toBe('');
+  expect(await report(finding(7))).toEqual(isListed);
   expect(isFirst).toBe(false);
   expect(await hostNames()).toEqual(['hosts/e7']);
   expect(await listed()).toHaveLength(4);
