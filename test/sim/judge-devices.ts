@@ -133,19 +133,19 @@ export class DeviceJudge {
     // An erasure begins with its challenge, once for each disk of each order.
     if (act !== 'challenge') return;
     this.#begun(event);
-    const standing = this.#standing(orders);
-    if (standing === undefined && atMs < this.#backUntilMs) return;
-    if (standing === undefined) {
+    const current = this.#currentOrder(orders);
+    if (current === undefined && atMs < this.#backUntilMs) return;
+    if (current === undefined) {
       this.#found('J3', `${machine}: ${serial} is written for no order that stands`);
-    } else if (standing.begun.has(serial)) {
-      this.#found('J2', `${standing.operationId} began twice on ${serial}`);
-    } else standing.begun.add(serial);
+    } else if (current.begun.has(serial)) {
+      this.#found('J2', `${current.operationId} began twice on ${serial}`);
+    } else current.begun.add(serial);
     const lateMs = atMs - this.#parts.leaseUntilMs() - leaseSlackMs;
     if (lateMs > 0) this.#found('J6', `${machine}: ${serial} is written without a lease`);
   }
 
   /** The order in whose name a disk is written now: the one that its host's record holds. */
-  #standing(orders: readonly ErasureOrder[]): ErasureOrder | undefined {
+  #currentOrder(orders: readonly ErasureOrder[]): ErasureOrder | undefined {
     const slots = new Set<string>();
     for (const { record } of this.#hosts.values()) {
       slots.add(record.operation?.operation?.id ?? '');

@@ -41,11 +41,6 @@ export const namesThatStay: readonly NameThatStays[] = [
   { name: 'lookFirst', reason: 'a field of the stored record of a goal' },
   { name: 'lookFirstSince', reason: 'a field of the stored record of a host' },
   { name: 'PriorityPlace', reason: 'an enum of the API' },
-  {
-    name: 'standing',
-    path: /^controlplane\/src\/agents\/hello\/elsewhere\.ts$/,
-    reason: 'the session that another replica holds, beside the one that says Hello',
-  },
   { name: 'worldWideName', reason: 'the term of T10 and IEEE for the name of a disk' },
 ];
 

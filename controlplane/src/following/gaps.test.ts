@@ -69,7 +69,7 @@ class Site {
     await this.heap.run(untilMs, () => false);
   }
 
-  async stands(): Promise<Map<string, number>> {
+  async revisions(): Promise<Map<string, number>> {
     const { entries } = await this.#store.list('hosts');
     return new Map(entries.map(({ key, revision }) => [key, revision]));
   }
@@ -155,7 +155,7 @@ test('each follower ends with what the store has, whatever broke meanwhile', asy
         await site.act({ kind: 'join' });
         for (const one of actions) await site.act(one);
         await site.pass(20 * retryDelayMs);
-        const stands = await site.stands();
+        const stands = await site.revisions();
         for (const view of site.views) expect(view).toEqual(stands);
         site.stop();
       },

@@ -103,7 +103,7 @@ test('a stored document about a certificate is never replaced by another reading
   };
   await writes(ADDENDUM, '1-4-1-1-0123abcd-addendum');
   await expect(writes(MANIFEST, '1-5-1-manifest')).rejects.toThrow(
-    'other statements stand already',
+    'other statements exist already',
   );
   const { erasureDocuments } = await fixture.erasures.listErasureDocuments({ host: 'hosts/twice' });
   const said = erasureDocuments.map(({ statement }) => new TextDecoder().decode(statement));

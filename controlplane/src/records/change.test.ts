@@ -58,7 +58,7 @@ describe('a record', () => {
     rival = () => Promise.resolve();
   });
 
-  const stands = async () => (await readRecord(store, schema, key))?.record.tombstones;
+  const stored = async () => (await readRecord(store, schema, key))?.record.tombstones;
 
   test('is changed from what a faster writer left, after evidence of each round', async () => {
     await pushAhead('a');
@@ -71,7 +71,7 @@ describe('a record', () => {
     const changed = await changeRecord({ store }, schema, key, push('mine'), {
       evidence: async (before, next) => {
         expect(next.tombstones).toEqual([...before.tombstones, 'mine']);
-        expect(await stands()).toEqual(before.tombstones);
+        expect(await stored()).toEqual(before.tombstones);
         evidence.push([...before.tombstones]);
       },
     });
@@ -102,21 +102,21 @@ describe('a record', () => {
 
   test('a record that is not there is not changed', async () => {
     expect(await changeRecord({ store }, schema, key, push('a'))).toBeUndefined();
-    expect(await stands()).toBeUndefined();
+    expect(await stored()).toBeUndefined();
   });
 
   test('a missing record begins with the given value, unless the change declines', async () => {
     const absent = () => create(schema, { tombstones: ['first'] });
     const leave = (record: wire.RackRecord) => record;
     expect(await changeRecord({ store }, schema, key, leave, { absent })).toBeUndefined();
-    expect(await stands()).toBeUndefined();
+    expect(await stored()).toBeUndefined();
     let rounds = 0;
     rival = async () => {
       rounds += 1;
       if (rounds === 1) await pushAhead('rival');
     };
     await changeRecord({ store }, schema, key, push('mine'), { absent });
-    expect(await stands()).toEqual(['rival', 'mine']);
+    expect(await stored()).toEqual(['rival', 'mine']);
   });
 
   test('a record that others change all the time is given up after its rounds', async () => {
@@ -125,7 +125,7 @@ describe('a record', () => {
     const trying = changeRecord({ store }, schema, key, push('mine'), { roundsMax: 3 });
     await expect(trying).rejects.toThrow(busyText);
     await expect(trying).rejects.toSatisfy(isBusy);
-    expect(await stands()).toEqual(['a', 'rival', 'rival', 'rival']);
+    expect(await stored()).toEqual(['a', 'rival', 'rival', 'rival']);
     const named = changeRecord({ store }, schema, key, push('mine'), { name: 'the rack' });
     await expect(named).rejects.toThrow('the rack changes all the time');
   });
@@ -136,6 +136,6 @@ describe('a record', () => {
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');
-    expect(await stands()).toEqual(['a']);
+    expect(await stored()).toEqual(['a']);
   });
 });

@@ -80,8 +80,8 @@ test('many writers lose no update, in whatever order their calls come', async ()
       });
       await scheduler.waitFor(Promise.all(work));
       const read = readRecord(store, schema, key);
-      const stands = (await scheduler.waitFor(read))?.record.tombstones ?? [];
-      expect(stands.toSorted()).toEqual(acknowledged.toSorted());
+      const stored = (await scheduler.waitFor(read))?.record.tombstones ?? [];
+      expect(stored.toSorted()).toEqual(acknowledged.toSorted());
     }),
   );
 });

@@ -37,7 +37,7 @@ beforeEach(async () => {
 const record = (name: string) => create(schema, { tombstones: [name] });
 const write = (name: string, expected: number | 'absent' = 'absent') =>
   writeRecord({ store }, schema, key, record(name), expected);
-const stands = async () => (await readRecord(store, schema, key))?.record.tombstones;
+const stored = async () => (await readRecord(store, schema, key))?.record.tombstones;
 const failureOf = (call: Promise<unknown>) =>
   call.then(
     () => undefined,
@@ -51,7 +51,7 @@ test.each(['answerLost', 'requestLost'] as const)(
     expect(await write('one')).toMatchObject({ kind: 'ok' });
     expect(writes).toBe(4);
     expect(await store.history(key)).toHaveLength(1);
-    expect(await stands()).toEqual(['one']);
+    expect(await stored()).toEqual(['one']);
   },
 );
 
@@ -72,7 +72,7 @@ test('a write that meets another one is a conflict, and is not repeated', async 
   expect(await write('two')).toEqual({ kind: 'conflict' });
   expect(writes).toBe(2);
   expect(await deleteRecord({ store }, key, 77)).toEqual({ kind: 'conflict' });
-  expect(await stands()).toEqual(['one']);
+  expect(await stored()).toEqual(['one']);
 });
 
 test('a record is deleted at its revision, and is absent then however it is read', async () => {

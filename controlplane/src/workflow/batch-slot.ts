@@ -43,7 +43,7 @@ export async function takeSlot(
   return untilWritten(workflowName(id), async () => {
     const found = await readHostWorkflow(deps, id, record.hostUids[index] ?? '');
     if (found === undefined) return { kind: 'refused', message: `${entry.host} is gone` };
-    const { host, kept, standsAt } = found;
+    const { host, kept, expectedRevision } = found;
     if (kept !== undefined && hasHadSlot(kept.record, record)) {
       return slotOf(deps, record, id, host, kept.record);
     }
@@ -67,7 +67,7 @@ export async function takeSlot(
     const nowMs = deps.clock.nowMs();
     const before = kept?.record ?? (await newWorkflow(deps, id, spec, host, nowMs));
     const next = acceptRun(before, id, { ...orderOf(record), use }, nowMs);
-    const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
+    const written = await writeRecord(deps, schema, workflowKey(id), next, expectedRevision);
     if (written.kind === 'conflict') return undefined;
     const looked = await deps.workflows.reconcile(id);
     return slotOf(deps, record, id, host, looked?.record ?? next);

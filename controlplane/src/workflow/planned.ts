@@ -65,7 +65,7 @@ export async function startPlanned(
   plan: { readonly hash: string; readonly reason: string },
 ): Promise<WorkflowSnapshot> {
   return untilWritten(workflowName(id), async () => {
-    const { kept, host, standsAt } = await readWorkflow(deps, id);
+    const { kept, host, expectedRevision } = await readWorkflow(deps, id);
     if (kept !== undefined && hasApplied(kept.record, by.requestId)) return kept;
     const off = refusalOfSwitch(kept, id);
     if (off !== undefined) {
@@ -77,7 +77,7 @@ export async function startPlanned(
     const order = { ...orderOf(base, host, by, plan.hash), variables, planReason: plan.reason };
     const next = acceptRun(base, id, order, deps.clock.nowMs());
     const schema = wire.WorkflowRecordSchema;
-    const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
+    const written = await writeRecord(deps, schema, workflowKey(id), next, expectedRevision);
     if (written.kind !== 'ok') return undefined;
     return startedOrTakenBack(deps, id, next, by.requestId, { isNew: kept === undefined });
   });

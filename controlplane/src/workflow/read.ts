@@ -35,7 +35,7 @@ export async function readWorkflow(
   ReadHost & {
     /** Undefined also where the workflow belongs to an earlier host of that name. */
     readonly kept: WorkflowSnapshot | undefined;
-    readonly standsAt: ExpectedRevision;
+    readonly expectedRevision: ExpectedRevision;
   }
 > {
   const host = await readRecord(store, wire.HostRecordSchema, storeKey('hosts', id.hostId));
@@ -46,7 +46,7 @@ export async function readWorkflow(
     host: host.record,
     hostRevision: host.revision,
     kept: mine ? found : undefined,
-    standsAt: found?.revision ?? 'absent',
+    expectedRevision: found?.revision ?? 'absent',
   };
 }
 

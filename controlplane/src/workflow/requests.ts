@@ -47,7 +47,7 @@ export async function createWorkflow(
   by: Requester,
   validateOnly: boolean,
 ): Promise<WorkflowSnapshot> {
-  const { host, kept, standsAt } = await readWorkflow(deps, id);
+  const { host, kept, expectedRevision } = await readWorkflow(deps, id);
   if (kept !== undefined) return sameWorkflow(kept, id, by);
   if (!spec.disabled) await refuseStart(deps.store, id, host);
   const above = await whyAboveLimit(deps.store, id);
@@ -58,7 +58,7 @@ export async function createWorkflow(
     ? withRequestId(made, by.requestId ?? '')
     : acceptRun(made, id, orderOf(made, host, by, ''), nowMs);
   if (validateOnly) return { record, revision: 0 };
-  const written = await writeRecord(deps, schema, workflowKey(id), record, standsAt);
+  const written = await writeRecord(deps, schema, workflowKey(id), record, expectedRevision);
   if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
   return startedOrTakenBack(deps, id, record, by.requestId, { isNew: true });
 }

@@ -42,11 +42,11 @@ export function runsToDrop(
 ): ReadonlySet<bigint> {
   const gone = keptRuns(record).filter((run) => {
     if (run.state !== WorkflowRunState.TIMED_OUT) return false;
-    const stands =
+    const isRecorded =
       hostRunOf(run) === 0n
         ? !record.untoldRuns.includes(run.number)
-        : lineStands(host, hostRunOf(run));
-    return stands && hasBeenShown(run.endTime, nowMs, timedOutShownMs);
+        : isEndRecorded(host, hostRunOf(run));
+    return isRecorded && hasBeenShown(run.endTime, nowMs, timedOutShownMs);
   });
   return new Set(gone.map(({ number }) => number));
 }
@@ -63,7 +63,7 @@ export function finishedToRemove(
   // Newest first, so that the last N of a kind are counted first.
   const newestFirst = [...runs].sort((a, b) => Number(b.number - a.number));
   return newestFirst.filter((run) => {
-    if (!lineStands(host, run.number)) return false;
+    if (!isEndRecorded(host, run.number)) return false;
     if (run.kind === RunKind.WORKFLOW) return !named.has(run.workflowRun);
     const timedOut = run.outcome === RunOutcome.TIMED_OUT;
     if (timedOut && hasBeenShown(run.endTime, nowMs, timedOutShownMs)) return true;
@@ -74,7 +74,7 @@ export function finishedToRemove(
 }
 
 /** The host's record shows that the run has ended, so its timeline has it permanently. */
-function lineStands(host: wire.HostRecord, number: bigint): boolean {
+function isEndRecorded(host: wire.HostRecord, number: bigint): boolean {
   const present = presentRun(host);
   if (present === undefined) return host.runCount >= number;
   return present.number > number || (present.number === number && present.phase === RunPhase.ENDED);

@@ -123,8 +123,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'actsWithoutClaim',
     breaks: 'P5: a pool acts only on hosts whose claim it holds',
     file: 'controlplane/src/pool/decide/survey.ts',
-    find: "if (host.claimedBy !== record.pool?.name) return stands('unclaimed'",
-    replace: "if (host.claimedBy === '') return stands('unclaimed'",
+    find: "if (host.claimedBy !== record.pool?.name) return inStatus('unclaimed'",
+    replace: "if (host.claimedBy === '') return inStatus('unclaimed'",
     caughtBy: seeded(2010),
   },
   {

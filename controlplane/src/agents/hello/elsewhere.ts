@@ -23,7 +23,7 @@ export interface Rival {
 }
 
 /** The replica that asks. */
-export interface Standpoint {
+export interface AskingReplica {
   readonly replicaId: ReplicaId;
   readonly clock: Clock;
   readonly timing: Pick<SessionTiming, 'idleHeartbeatIntervalMs' | 'leaseDurationMs'>;
@@ -33,27 +33,27 @@ export interface Standpoint {
  * A session that has been silent longer than this has ended: without work it sends fewer
  * heartbeats.
  */
-function silenceMs({ idleHeartbeatIntervalMs, leaseDurationMs }: Standpoint['timing']): number {
+function silenceMs({ idleHeartbeatIntervalMs, leaseDurationMs }: AskingReplica['timing']): number {
   return idleHeartbeatIntervalMs + leaseDurationMs;
 }
 
 /** The rival whose session on another replica this agent must not replace, or undefined (1). */
 export function rivalElsewhere(
-  { journal: standing, sessionReplica, sessionTime }: wire.RackRecord,
+  { journal: recorded, sessionReplica, sessionTime }: wire.RackRecord,
   journal: agent.Journal,
-  { replicaId, clock, timing }: Standpoint,
+  { replicaId, clock, timing }: AskingReplica,
 ): Rival | undefined {
-  if (standing === undefined || sessionTime === undefined) return undefined;
+  if (recorded === undefined || sessionTime === undefined) return undefined;
   if (sessionReplica === '' || sessionReplica === replicaId) return undefined;
   // A hint that was not renewed for this long belongs to a replica that has stopped.
   const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + silenceMs(timing);
   if (heldUntilMs <= clock.nowMs()) return undefined;
-  if (descends(journal, standing)) return undefined;
+  if (descends(journal, recorded)) return undefined;
   return {
     kind: 'rival',
     text:
       `another agent of the rack is connected to replica ${sessionReplica} (journal ` +
-      `${standing.id}, generation ${standing.generation}); stop one of the two`,
+      `${recorded.id}, generation ${recorded.generation}); stop one of the two`,
   };
 }
 
@@ -62,20 +62,20 @@ export function rivalElsewhere(
  * agent that opens its next session before it leaves this one names that session.
  */
 export function rivalHere(
-  standing: LiveSession,
+  current: LiveSession,
   { journal, replacesSessionId }: agent.Hello,
-  { clock, timing }: Pick<Standpoint, 'clock' | 'timing'>,
+  { clock, timing }: Pick<AskingReplica, 'clock' | 'timing'>,
 ): Rival | undefined {
-  if (standing.lastMessageMs() + silenceMs(timing) <= clock.nowMs()) return undefined;
-  if (journal !== undefined && descends(journal, standing.journal)) {
-    if (!isSameLife(journal, standing.journal)) return undefined;
-    if (replacesSessionId === standing.sessionId) return undefined;
+  if (current.lastMessageMs() + silenceMs(timing) <= clock.nowMs()) return undefined;
+  if (journal !== undefined && descends(journal, current.journal)) {
+    if (!isSameLife(journal, current.journal)) return undefined;
+    if (replacesSessionId === current.sessionId) return undefined;
   }
   return {
     kind: 'rival',
     text:
-      `another agent of rack ${standing.rackId} is connected (journal ${standing.journal.id}, ` +
-      `generation ${standing.journal.generation}); stop one of the two`,
+      `another agent of rack ${current.rackId} is connected (journal ${current.journal.id}, ` +
+      `generation ${current.journal.generation}); stop one of the two`,
   };
 }
 
@@ -102,10 +102,10 @@ export function validityOf(
   if (journal === undefined) return over('a newer session has taken its place');
   const isOwnKey = Buffer.from(rack.agentPublicKey).equals(key);
   if (!isOwnKey) return over('the key of the rack is another one');
-  const { journal: standing, sessionReplica } = rack;
+  const { journal: recorded, sessionReplica } = rack;
   const elsewhere = sessionReplica !== '' && sessionReplica !== replicaId;
   if (elsewhere) return over(`replica ${sessionReplica} has a newer session`);
-  const own = standing !== undefined && isSameLife(journal, standing);
+  const own = recorded !== undefined && isSameLife(journal, recorded);
   return own ? { kind: 'valid' } : over('another agent has said Hello');
 }
 

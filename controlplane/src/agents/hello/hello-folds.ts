@@ -26,7 +26,7 @@ export async function foldHello(
   deps: FoldingDependencies,
   rackId: RackId,
   hello: agent.Hello,
-  stands: () => boolean,
+  isLive: () => boolean,
 ): Promise<'told' | 'storeAway'> {
   let left = tellings(deps, rackId, hello);
   for (let tries = 1; left.length > 0; tries++) {
@@ -39,7 +39,7 @@ export async function foldHello(
     const fields = { rack: rackId, hosts: failed.length, tries };
     deps.log.warn(fields, 'hosts could not take in a Hello', errors[0]);
     if (errors.some(isAway)) return 'storeAway';
-    if (tries >= triesMax || !stands()) break;
+    if (tries >= triesMax || !isLive()) break;
     left = failed;
     await new Promise<void>((resolve) => deps.clock.after(retryDelayMs, resolve));
   }

@@ -107,7 +107,7 @@ export class RackSession {
   async receive(request: agent.SessionRequest): Promise<void> {
     const { message } = request;
     if (this.#over) return;
-    if (this.#live !== undefined && !this.#stands()) return this.#end();
+    if (this.#live !== undefined && !this.#isLive()) return this.#end();
     const silentMs = this.#deps.clock.nowMs() - this.#lastMessageMs;
     this.#lastMessageMs += silentMs;
     if (this.#live === undefined) {
@@ -153,10 +153,10 @@ export class RackSession {
         this.#faults.heard(message.value);
         return;
       case 'bmcRead':
-        if (this.#stands()) this.#deps.bmcReads?.took(this.#rackId, message.value);
+        if (this.#isLive()) this.#deps.bmcReads?.took(this.#rackId, message.value);
         return;
       case 'consoleOutput':
-        if (this.#stands()) this.#deps.consoles?.took(this.#rackId, message.value);
+        if (this.#isLive()) this.#deps.consoles?.took(this.#rackId, message.value);
         return;
       case 'snapshotApplied':
         return;
@@ -189,7 +189,7 @@ export class RackSession {
     const slot = this.#shared.reportSlots.take(this.#rackId, this.#gone.signal);
     if (!(slot instanceof Promise)) return void (await work(slot));
     const over = await slot;
-    if (this.#stands()) return void (await work(over));
+    if (this.#isLive()) return void (await work(over));
     over();
     this.#end();
   }
@@ -202,7 +202,7 @@ export class RackSession {
   }
 
   /** Whether this session is still the valid one of the rack; a replaced one has no powers (R6). */
-  #stands(): boolean {
+  #isLive(): boolean {
     const { registry } = this.#deps;
     return this.#live !== undefined && registry.sessionOf(this.#rackId) === this.#live;
   }
@@ -219,10 +219,10 @@ export class RackSession {
     this.#discoveries.closed();
     if (this.#live === undefined) return;
     this.#deps.log.info({ rack: this.#rackId }, 'agent session ended');
-    const stood = this.#stands();
+    const wasLive = this.#isLive();
     this.#deps.registry.close(this.#live);
     this.#live = undefined;
-    if (!stood) return;
+    if (!wasLive) return;
     this.#prefetches.closed();
     void this.#hint.withdraw(() => this.#lastMessageMs);
   }
@@ -351,7 +351,7 @@ export class RackSession {
 
   /** R10: each host of the rack takes in what the agent knows of it. */
   async #reconcile(hello: agent.Hello): Promise<void> {
-    const folded = await foldHello(this.#deps, this.#rackId, hello, () => this.#stands());
+    const folded = await foldHello(this.#deps, this.#rackId, hello, () => this.#isLive());
     // Facts that only a Hello brings would be missing until the next one.
     if (folded === 'storeAway') this.#end();
   }
@@ -360,7 +360,7 @@ export class RackSession {
     const { store, timing, replicaId } = this.#deps;
     const asOf = await readForRenewal(store, this.#rackId);
     const { rack, fleet, revision } = asOf;
-    const journal = this.#stands() ? this.#live?.journal : undefined;
+    const journal = this.#isLive() ? this.#live?.journal : undefined;
     const validity = validityOf(rack?.record, { journal, key: this.#key, replicaId });
     if (validity.kind === 'over') {
       const { text: reason } = validity;
@@ -393,7 +393,7 @@ export class RackSession {
 
   /** The hosts whose power the agent is to poll, once it is welcome. */
   async sendPowerSync(): Promise<void> {
-    if (this.#live !== undefined && this.#stands()) await this.#powerSyncs.refresh();
+    if (this.#live !== undefined && this.#isLive()) await this.#powerSyncs.refresh();
   }
 
   /** What the boot path needs to know of the rack's hosts, once it is welcome (1). */

@@ -7,7 +7,7 @@ import { rivalHere } from '../hello/elsewhere.ts';
 
 const nowMs = 1_000_000;
 const life = 7n;
-const standing: LiveSession = {
+const current: LiveSession = {
   rackId: 'r1',
   sessionId: asAgentSessionId('s1'),
   journal: create(agent.JournalSchema, { id: 'j1', generation: 3n, life }),
@@ -31,7 +31,7 @@ const rival = (journal: object, replacesSessionId = '', atMs = nowMs): string | 
     replacesSessionId: asAgentSessionId(replacesSessionId),
   });
   const clock = { ...surroundings.clock, nowMs: () => atMs };
-  return rivalHere(standing, hello, { ...surroundings, clock })?.text;
+  return rivalHere(current, hello, { ...surroundings, clock })?.text;
 };
 
 test('the agent of a session may open its next one, by the id that only it knows', () => {

@@ -124,19 +124,19 @@ test('a boot MAC that no interface has takes a host out of available, and is ins
 test('another set of unknown boot MACs is inspected for, another text is not', () => {
   const [first, second] = ['52:54:00:00:00:98', '52:54:00:00:00:99'];
   const host = ready(inventory(['DISK-1']));
-  const standing = () => faultOfType(statusOf(host).faults, 'bootMacUnknown');
+  const shownFault = () => faultOfType(statusOf(host).faults, 'bootMacUnknown');
   changeMac(host, [first, second]);
   inspectAgain(host);
-  expect(standing()?.unknownBootMacs).toEqual([first, second]);
-  const { since, message } = standing() ?? {};
+  expect(shownFault()?.unknownBootMacs).toEqual([first, second]);
+  const { since, message } = shownFault() ?? {};
   host.nowMs += 60_000;
   changeMac(host, [second, first]);
-  expect(standing()?.message).not.toBe(message);
-  expect(standing()?.since).toEqual(since);
+  expect(shownFault()?.message).not.toBe(message);
+  expect(shownFault()?.since).toEqual(since);
   expect(statusOf(host).run).toMatchObject({ outcome: RunOutcome.SUCCEEDED });
   changeMac(host, [second]);
-  expect(standing()?.unknownBootMacs).toEqual([second]);
-  expect(standing()?.since).not.toEqual(since);
+  expect(shownFault()?.unknownBootMacs).toEqual([second]);
+  expect(shownFault()?.since).not.toEqual(since);
   expect(statusOf(host).run).toMatchObject({
     kind: RunKind.INSPECT,
     outcome: RunOutcome.UNSPECIFIED,

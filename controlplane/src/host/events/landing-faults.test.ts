@@ -66,10 +66,10 @@ describe('the fault of a deployment', () => {
   });
 
   test('a fault that was an error stays an error, and another fault does not make it one', () => {
-    const stands = (of: string, severity: FaultSeverity) =>
+    const faultSet = (of: string, severity: FaultSeverity) =>
       reimaged({}, { faults: [{ type: of, severity }] });
-    expect(stands(type, ERROR)).toMatchObject({ severity: ERROR, clearedBy: recovery });
-    expect(stands(type, WARNING)).toMatchObject({ severity: WARNING, clearedBy: anySuccess });
+    expect(faultSet(type, ERROR)).toMatchObject({ severity: ERROR, clearedBy: recovery });
+    expect(faultSet(type, WARNING)).toMatchObject({ severity: WARNING, clearedBy: anySuccess });
     const { status } = landed(
       { kind: REIMAGE, outcome: FAILED },
       { state: PROVISIONED, faults: [{ type: 'powerFailed', severity: ERROR }] },

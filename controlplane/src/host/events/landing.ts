@@ -244,8 +244,8 @@ function setLandingFault(
   disk: DiskAfter | undefined,
 ): void {
   const { state, faults } = pass.status;
-  const stands = faultOfType(faults, type)?.severity === FaultSeverity.ERROR;
-  const isBack = disk === 'untouched' && !stands;
+  const isErrorSet = faultOfType(faults, type)?.severity === FaultSeverity.ERROR;
+  const isBack = disk === 'untouched' && !isErrorSet;
   if (isBack && state === HostState.PROVISIONED) {
     setFault(pass, type, cause, anySuccess, FaultSeverity.WARNING);
   } else if (isBack && state === HostState.AVAILABLE) {
@@ -261,8 +261,8 @@ function keepAsWarning({ status }: Pass, type: RunFault): void {
 
 /** Whether the last error is from a provision that is still shown as a fault. */
 function isErrorOfFault({ status }: PassView): boolean {
-  const stands = hasFault(status.faults, provisionFailed);
-  return stands && status.lastError?.runKind === RunKind.PROVISION;
+  const isSet = hasFault(status.faults, provisionFailed);
+  return isSet && status.lastError?.runKind === RunKind.PROVISION;
 }
 
 const anySuccess = 'the next run that succeeds, whatever it does';

@@ -35,7 +35,7 @@ const stepsOf: Readonly<Record<PowerRequest['kind'], readonly string[]>> = {
 /** Starts as soon as no run holds the host: at once, or after the verify in progress. */
 export function keepPower(pass: Pass, request: PowerRequest, by: Actor): void {
   // A host in the runner is already on, and is to boot its disk.
-  const isReset = request.kind === 'powerOn' && standsInRunner(pass.record);
+  const isReset = request.kind === 'powerOn' && staysInRunner(pass.record);
   const kind = isReset ? 'powerReset' : request.kind;
   const shutdown = request.kind === 'powerOn' ? undefined : request.shutdown;
   pass.record.pendingPower = create(store.PendingPowerSchema, {
@@ -91,7 +91,7 @@ export function powerBack({ host, pendingPower }: DeepReadonly<store.HostRecord>
 }
 
 /** Its restart is pending, or was dropped for a person who handled the host since. */
-function standsInRunner({ host, pendingPower }: DeepReadonly<store.HostRecord>): boolean {
+function staysInRunner({ host, pendingPower }: DeepReadonly<store.HostRecord>): boolean {
   if (isOwn(pendingPower) && pendingPower?.steps.includes(engineSteps.on)) return true;
   return host?.status !== undefined && isLeftInRunner(host.status);
 }

@@ -158,9 +158,9 @@ function whatHelps({ status, host, context }: PassView): string {
     failed === RunKind.UNSPECIFIED
       ? 'what you want (verify, inspect, clean, power)'
       : `the ${runKindName(failed)} itself again`;
-  const stands = fault === undefined ? '' : `; ${fault.type} stands until ${fault.clearedBy}`;
+  const faultNote = fault === undefined ? '' : `; ${fault.type} stands until ${fault.clearedBy}`;
   const away = context.session === undefined ? '; the agent of its rack is not connected' : '';
-  return `nothing of it waits to be retried${stands}${away}; ask for ${problem}`;
+  return `nothing of it waits to be retried${faultNote}${away}; ask for ${problem}`;
 }
 
 function start(pass: Pass, kind: RunKind, by: Requester): undefined {

@@ -5,7 +5,7 @@
  * Invariants:
  * 1. An existing document is never replaced. A repeated write, after a crash or by another replica,
  *    finds it. If its content differs, because the host was changed in the meantime, the pass is
- *    decided again with the existing one (`StatementsStand`). No record cites an addendum or a
+ *    decided again with the existing one (`StatementsExist`). No record cites an addendum or a
  *    revocation: the first one stays, and a disk may be read again after a lost pass.
  * 2. Evidence is durable before a certificate that names it by its digest.
  * 3. All documents are below the uid of their host. The reference from the host's name to the uid
@@ -26,13 +26,13 @@ import type { CertificateDraft, DocumentDraft } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
 /** Statements of a lost pass have the ids of this one, and a different content. */
-export class StatementsStand extends Error {
-  override readonly name = 'StatementsStand';
+export class StatementsExist extends Error {
+  override readonly name = 'StatementsExist';
   /** By the ids of the drafts. */
   readonly statements: ReadonlyMap<string, Uint8Array>;
 
   constructor(statements: ReadonlyMap<string, Uint8Array>) {
-    super(`other statements stand already: ${[...statements.keys()].join(', ')}`);
+    super(`other statements exist already: ${[...statements.keys()].join(', ')}`);
     this.statements = statements;
   }
 }
@@ -69,13 +69,13 @@ export async function writeCertificates(
     const written = await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
     if (written.kind !== 'conflict') continue;
     const found = await readShared(deps.store, wire.CertificateRecordSchema, key);
-    const stands = found?.record.statement;
+    const stored = found?.record.statement;
     // The id follows from the evidence: both must have the same content.
-    if (stands !== undefined && !Buffer.from(stands).equals(rest)) {
-      keptStatements.set(id, joinEvidence(stands, evidence));
+    if (stored !== undefined && !Buffer.from(stored).equals(rest)) {
+      keptStatements.set(id, joinEvidence(stored, evidence));
     }
   }
-  if (keptStatements.size > 0) throw new StatementsStand(keptStatements);
+  if (keptStatements.size > 0) throw new StatementsExist(keptStatements);
 }
 
 /** Crash points after a document of each kind is durable. */
@@ -112,9 +112,9 @@ export async function writeDocuments(
     deps.crashPoint(storedPoints[draft.kind] ?? 'cp.documentStored');
     if (written.kind !== 'conflict' || draft.kind !== ErasureDocumentKind.MANIFEST) continue;
     const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
-    const stands = found?.record.document?.statement;
-    if (stands === undefined || Buffer.from(stands).equals(statement)) continue;
-    throw new StatementsStand(new Map([[id, stands]]));
+    const stored = found?.record.document?.statement;
+    if (stored === undefined || Buffer.from(stored).equals(statement)) continue;
+    throw new StatementsExist(new Map([[id, stored]]));
   }
 }
 

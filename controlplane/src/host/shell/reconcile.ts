@@ -54,7 +54,7 @@ import type {
 import { logChange } from './change-log.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { writeEvidence, writeFacts } from './effects.ts';
-import { StatementsStand } from './erasure-records.ts';
+import { StatementsExist } from './erasure-records.ts';
 import { HostFeed, type PassReason } from './feed.ts';
 import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
@@ -300,11 +300,11 @@ export class Hosts {
     revision: number,
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
     event: HostEvent,
-  ): Promise<number | StatementsStand | undefined> {
+  ): Promise<number | StatementsExist | undefined> {
     try {
       await writeEvidence(this.#deps, before, outcome.effects);
     } catch (error) {
-      if (error instanceof StatementsStand) return error;
+      if (error instanceof StatementsExist) return error;
       throw error;
     }
     if (outcome.effects.some((effect) => effect.kind === 'certify')) {

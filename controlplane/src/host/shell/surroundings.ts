@@ -83,7 +83,7 @@ export async function gatherContext(
   return {
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
-    session: stands(session, rack, deps.replicaId) ? sessionContext(session, record) : undefined,
+    session: isLatest(session, rack, deps.replicaId) ? sessionContext(session, record) : undefined,
     sessionElsewhere: isElsewhere(deps, rack),
     ...ofRack(rack),
     credentialVersion,
@@ -234,7 +234,7 @@ function restoredBrake(rack: wire.RackRecord | undefined): Brake<LeaseBrakeKind>
  * R6: a half-open stream outlives its agent. An operation that was sent to a newer session of the
  * rack, perhaps at another replica, is not lost because this session does not have it.
  */
-function stands(
+function isLatest(
   session: LiveSession | undefined,
   rack: wire.RackRecord | undefined,
   replicaId: ReplicaId,

@@ -88,7 +88,7 @@ function upToDate(
   const { surveyedHosts, held, opening } = surveyed;
   const no = (reason: UpToDate, message: string) => ({ status: false, reason, message });
   if (surveyedHosts.length === 0) return no('NoHosts', noHosts(unready));
-  const current = surveyedHosts.filter(({ stand }) => stand === 'current').length;
+  const current = surveyedHosts.filter(({ status }) => status === 'current').length;
   const count = onTheirImage(current, surveyedHosts.length);
   if (current === surveyedHosts.length)
     return { status: true, reason: 'AllUpdated', message: count };
@@ -123,7 +123,7 @@ function whyNobody(surveyed: Survey): { readonly reason: UpToDate; readonly text
   const waits = queueOf(surveyed).map((each) => ({ ...each, wait: outage.waitOf(each) }));
   // Taken or claimed next, by another reconcile.
   const goes = waits.some(({ wait }) => wait === undefined);
-  if (goes || surveyedHosts.some(({ stand }) => stand === 'unclaimed')) {
+  if (goes || surveyedHosts.some(({ status }) => status === 'unclaimed')) {
     return { reason: 'RolloutInProgress', text: '' };
   }
   const late = waits.find(({ wait }) => typeof wait === 'object');
@@ -132,7 +132,7 @@ function whyNobody(surveyed: Survey): { readonly reason: UpToDate; readonly text
   if (typeof first?.wait === 'string') {
     return { reason: 'Waiting', text: `${first.name}: ${first.wait}` };
   }
-  const still = surveyedHosts.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  const still = surveyedHosts.filter(({ status }) => status === 'kept' || status === 'failed');
   return { reason: 'Waiting', text: namedWhy(still) };
 }
 
@@ -146,12 +146,12 @@ function namedWhy(surveyedHosts: readonly Pick<SurveyedHost, 'name' | 'why'>[]):
 /**
  * Kept by a reason that does not end by itself; a pause, a run and the clean before the image do.
  */
-function isKept({ stand, host, untilMs, slot }: SurveyedHost): boolean {
+function isKept({ status, host, untilMs, slot }: SurveyedHost): boolean {
   const isUnderWay = slot !== undefined && slot.state !== RolloutSlotState.GATE;
   if (isUnderWay && host.brake !== undefined) return true;
   const { state, goalStopped, keptBy } = host;
   const isLed = state === HostState.MANAGEABLE && goalStopped === undefined && keptBy === undefined;
-  return stand === 'kept' && untilMs === undefined && runUnderWay(host) === undefined && !isLed;
+  return status === 'kept' && untilMs === undefined && runUnderWay(host) === undefined && !isLed;
 }
 
 function noHosts(unready: readonly SeenHost[]): string {
@@ -192,7 +192,7 @@ function degraded(
   const { held, surveyedHosts, failedCount } = surveyed;
   if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
   if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
-  const failed = surveyedHosts.filter(({ stand }) => stand === 'failed');
+  const failed = surveyedHosts.filter(({ status }) => status === 'failed');
   const whose = namedWhy(failed);
   if (held?.reason === 'halted') {
     const parts = [held.text, ...(whose === '' ? [] : [whose]), ...whyNotBack(record)];

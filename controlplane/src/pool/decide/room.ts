@@ -40,7 +40,7 @@ export class Room {
       if (state !== RolloutSlotState.GATE && wasServing) this.#out.set(hostUid, { name, rack });
     }
     this.#isWanted = surveyedHosts.some((each) => {
-      const isIll = each.stand === 'waiting' && isBroken(each.host);
+      const isIll = each.status === 'waiting' && isBroken(each.host);
       return isIll && heldOf(surveyed, each) === undefined;
     });
   }

@@ -25,7 +25,7 @@ import {
 } from '@rackwright/messages';
 import { msOf } from '../../records/index.ts';
 import { compare, orderKey } from '../facts/members.ts';
-import type { Stand, Survey, SurveyedHost } from '../facts/pool-status.ts';
+import type { HostStatusInPool, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import {
   isBroken,
   isHealthyOn,
@@ -81,7 +81,7 @@ export function survey(
     warnings: emptyWaves(record, surveyedHosts),
     currentWave: waits?.wave ?? Infinity,
     waveWaitsFor: waits === undefined ? '' : `${waits.name}${ofWave(record, waits)}`,
-    isProven: isBack || ofPool.some(({ stand }) => stand === 'current'),
+    isProven: isBack || ofPool.some(({ status }) => status === 'current'),
   };
 }
 
@@ -98,10 +98,10 @@ function firstUndone(ofPool: readonly SurveyedHost[]): SurveyedHost | undefined 
   const waves = [...Map.groupBy(ofPool, ({ wave }) => wave)].toSorted(([a], [b]) => a - b);
   for (const [, hosts] of waves) {
     const open =
-      hosts.find(({ stand }) => stand === 'kept') ??
-      hosts.find(({ stand }) => stand !== 'current' && stand !== 'failed');
+      hosts.find(({ status }) => status === 'kept') ??
+      hosts.find(({ status }) => status !== 'current' && status !== 'failed');
     if (open !== undefined) return open;
-    if (!hosts.some(({ stand }) => stand === 'current')) return hosts[0];
+    if (!hosts.some(({ status }) => status === 'current')) return hosts[0];
   }
   return undefined;
 }
@@ -119,29 +119,29 @@ function surveyHost(
     isPinned: isPinned(record, host.name),
     order: orderKey(record.pool?.uid ?? '', host, wanted?.digest ?? ''),
   };
-  const stands = (stand: Stand, why = '', untilMs?: number): SurveyedHost => {
-    return { ...base, stand, why, untilMs };
+  const inStatus = (status: HostStatusInPool, why = '', untilMs?: number): SurveyedHost => {
+    return { ...base, status, why, untilMs };
   };
-  if (slot !== undefined) return stands('out', slot.message);
-  if (host.claimedBy !== record.pool?.name) return stands('unclaimed', 'the pool claims it next');
-  if (wanted === undefined) return stands('waiting');
-  if (isHealthyOn(host, wanted.digest)) return stands('current');
+  if (slot !== undefined) return inStatus('out', slot.message);
+  if (host.claimedBy !== record.pool?.name) return inStatus('unclaimed', 'the pool claims it next');
+  if (wanted === undefined) return inStatus('waiting');
+  if (isHealthyOn(host, wanted.digest)) return inStatus('current');
   const ofImage = failure?.digest === wanted.digest ? failure : undefined;
-  if (ofImage?.counted === true) return stands('failed', ofImage.message);
+  if (ofImage?.counted === true) return inStatus('failed', ofImage.message);
   const kept = whyKept(host, wanted.digest);
-  if (kept !== undefined) return stands('kept', kept);
+  if (kept !== undefined) return inStatus('kept', kept);
   const paused = ofImage === undefined ? undefined : pauseAfter(ofImage, nowMs);
-  if (paused !== undefined) return stands(paused.stand, paused.why, paused.untilMs);
+  if (paused !== undefined) return inStatus(paused.status, paused.why, paused.untilMs);
   const mayGo = host.state === HostState.AVAILABLE || host.state === HostState.PROVISIONED;
-  return mayGo ? stands('waiting') : stands('kept', `it is ${stateText(host)}`);
+  return mayGo ? inStatus('waiting') : inStatus('kept', `it is ${stateText(host)}`);
 }
 
 /** The pause after a failure that does not count against the image; undefined: it is over. */
 function pauseAfter({ attempts, message, retryTime }: wire.PoolFailure, nowMs: number) {
   const untilMs = msOf(retryTime);
   if (untilMs === undefined || untilMs <= nowMs) return undefined;
-  const stand: Stand = attempts < attemptsMany ? 'kept' : 'failed';
-  return { stand, why: `tried again after a pause: ${message}`, untilMs };
+  const status: HostStatusInPool = attempts < attemptsMany ? 'kept' : 'failed';
+  return { status, why: `tried again after a pause: ${message}`, untilMs };
 }
 
 /** Why a host cannot get the image, apart from earlier failures. */
@@ -265,7 +265,7 @@ export class Outage {
 
 /** Hosts that could go, in their order. */
 export function queueOf({ surveyedHosts }: Survey): SurveyedHost[] {
-  return surveyedHosts.filter(({ stand }) => stand === 'waiting').toSorted(inOrder);
+  return surveyedHosts.filter(({ status }) => status === 'waiting').toSorted(inOrder);
 }
 
 function inOrder(a: SurveyedHost, b: SurveyedHost): number {
@@ -297,7 +297,8 @@ export function timeText(ms: number): string {
 export function isSettled({ surveyedHosts, target, held, isBack }: Survey): boolean {
   if (target === undefined || isBack || held?.reason === 'halted') return false;
   const ofPool = surveyedHosts.filter((each) => !each.isPinned);
-  const current = ofPool.filter(({ stand }) => stand === 'current').length;
-  const rests = (stand: Stand) => stand === 'current' || stand === 'failed' || stand === 'kept';
-  return ofPool.every(({ stand }) => rests(stand)) && current * 2 > ofPool.length;
+  const current = ofPool.filter(({ status }) => status === 'current').length;
+  const rests = (status: HostStatusInPool) =>
+    status === 'current' || status === 'failed' || status === 'kept';
+  return ofPool.every(({ status }) => rests(status)) && current * 2 > ofPool.length;
 }

@@ -34,15 +34,15 @@ test('a host that was not written is in service, and current once its image is w
   const host = reimaged(untouched);
   expect(host.illness).toBeUndefined();
   expect(isHealthyOn(host, digest('1'))).toBe(true);
-  expect(poolWith(host, '2')).toEqual({ out: 0, stand: 'waiting' });
-  expect(poolWith(host, '1')).toEqual({ out: 0, stand: 'current' });
+  expect(poolWith(host, '2')).toEqual({ out: 0, status: 'waiting' });
+  expect(poolWith(host, '1')).toEqual({ out: 0, status: 'current' });
 });
 
 test('a host whose image is lost is out of service, whatever is wanted of it', () => {
   const host = reimaged(failed('writeError'));
   expect(host.illness).toContain('reimageFailed: ');
-  expect(poolWith(host, '2')).toEqual({ out: 1, stand: 'waiting' });
-  expect(poolWith(host, '1')).toEqual({ out: 1, stand: 'waiting' });
+  expect(poolWith(host, '2')).toEqual({ out: 1, status: 'waiting' });
+  expect(poolWith(host, '1')).toEqual({ out: 1, status: 'waiting' });
 });
 
 test('a host whose reimage was aborted in mid-write is out, also once it is switched on', () => {
@@ -61,7 +61,7 @@ test('a host whose reimage was aborted in mid-write is out, also once it is swit
   });
   host.report(done);
   expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'out']);
-  expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, stand: 'waiting' });
+  expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, status: 'waiting' });
 });
 
 test('a host that was aborted before its disk was touched has no fault', () => {
@@ -116,7 +116,7 @@ test('a host left in the runner for a person may serve again once that has boote
   host.request({ kind: 'releaseHold', hold: '', reason: 'seen' });
   expect([stepAt(host), host.record.pendingPower]).toEqual(['', undefined]);
   expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'unseen']);
-  expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, stand: 'waiting' });
+  expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, status: 'waiting' });
   const request = { kind: 'powerOn', bootOldDiskReason: '' } as const;
   host.apply({ kind: 'request', request, by: { actor: readActor('pools/p') } });
   expect(stepAt(host), 'it is on, and not of its disk').toBe('power.off');
@@ -204,5 +204,5 @@ function poolWith(host: SeenHost, digit: string) {
     members: [{ host: host.name, hostUid: host.uid }],
   });
   const surveyed = survey(record, new Map([[host.uid, host]]), 0);
-  return { out: new Outage(surveyed).count, stand: surveyed.surveyedHosts[0]?.stand };
+  return { out: new Outage(surveyed).count, status: surveyed.surveyedHosts[0]?.status };
 }

@@ -4,7 +4,7 @@ import type { Opening } from '../policy/windows.ts';
 import type { SeenHost } from './seen.ts';
 import type { TargetImage } from './target.ts';
 
-export type Stand =
+export type HostStatusInPool =
   /** Healthy on its image. */
   | 'current'
   /** Holds a slot. */
@@ -20,7 +20,7 @@ export type Stand =
 export interface SurveyedHost {
   readonly name: string;
   readonly host: SeenHost;
-  readonly stand: Stand;
+  readonly status: HostStatusInPool;
   readonly wanted: TargetImage | undefined;
   /** Pinned to an image of its own: it is no part of the rollout. */
   readonly isPinned: boolean;

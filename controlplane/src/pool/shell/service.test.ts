@@ -91,7 +91,7 @@ test('a host in rescue is taken in by no pool, and written by none, until all is
   own.set(1, inRescue);
   own.push('B');
   expect(own.out).toBe('');
-  expect(own.surveyed().surveyedHosts[0]).toMatchObject({ stand: 'kept', why });
+  expect(own.surveyed().surveyedHosts[0]).toMatchObject({ status: 'kept', why });
   own.set(1, seenWith({}));
   own.look().finish();
   expect(own.countOn('B')).toBe(2);
@@ -141,7 +141,7 @@ test('a host of a frozen rack or fleet is kept, and none waits at the gate for i
   pool.set(Number(first.slice(1)), { keptBy: why });
   pool.look();
   expect(pool.out).not.toBe(first);
-  expect(pool.surveyed().surveyedHosts.find(({ stand }) => stand === 'kept')?.why).toBe(why);
+  expect(pool.surveyed().surveyedHosts.find(({ status }) => status === 'kept')?.why).toBe(why);
 });
 
 test('an approval outlasts a run that holds its host for a while', () => {

@@ -17,7 +17,7 @@ import { type GateWait, gateWait } from '../decide/approval.ts';
 import { originOf } from '../decide/gate.ts';
 import { heldOf } from '../decide/held.ts';
 import { Outage, queueOf, survey } from '../decide/survey.ts';
-import type { HeldReason, Stand, Survey, SurveyedHost } from '../facts/pool-status.ts';
+import type { HeldReason, HostStatusInPool, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { isServing, type SeenHost } from '../facts/seen.ts';
 import { digestOf } from '../policy/image-name.ts';
 
@@ -55,8 +55,8 @@ function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
   const { opening } = surveyed;
   const free = surveyed.surveyedHosts.filter((each) => heldOf(surveyed, each) === undefined);
   const times = free.flatMap(({ untilMs }) => untilMs ?? []);
-  const isAwaited = free.some(({ slot, stand, host }) => {
-    if (slot === undefined) return stand === 'waiting' && isServing(host);
+  const isAwaited = free.some(({ slot, status, host }) => {
+    if (slot === undefined) return status === 'waiting' && isServing(host);
     return isAtGate(slot) && gateWait(record, slot, { isOpen: false }) === 'window';
   });
   if (!opening.isOpen && opening.untilMs !== undefined && isAwaited) times.push(opening.untilMs);
@@ -77,9 +77,9 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
   const { surveyedHosts, slots, held } = surveyed;
   const outage = new Outage(surveyed);
   const [next] = queueOf(surveyed);
-  const linesOf = (stand: Stand) =>
+  const linesOf = (status: HostStatusInPool) =>
     surveyedHosts
-      .filter((each) => each.stand === stand)
+      .filter((each) => each.status === status)
       .map(({ name, why }): Line => ({ text: `${name}: ${why}` }));
   const taken = [...contested].map(([host, why]): Line => ({ text: `${host} is ${why}` }));
   const lines: Line[] = [
@@ -186,8 +186,8 @@ function adviceOf(
 ): string[] {
   const { pool, resolveFailure } = record;
   const id = idOf(pool?.name);
-  const failed = surveyedHosts.find(({ stand }) => stand === 'failed');
-  const kept = surveyedHosts.find(({ stand }) => stand === 'kept');
+  const failed = surveyedHosts.find(({ status }) => status === 'failed');
+  const kept = surveyedHosts.find(({ status }) => status === 'kept');
   const { isOpen } = opening;
   const advice: string[] = [];
   if (held?.reason === 'paused') advice.push(`let it go on: rackwright pool resume ${id}`);
@@ -237,7 +237,7 @@ export function withPool(
 ): Explanation {
   const surveyed = survey(record, new Map(hosts.map((host) => [host.uid, host])), nowMs);
   const surveyedHost = surveyed.surveyedHosts.find(({ name }) => name === explanation.subject);
-  if (surveyedHost === undefined || surveyedHost.stand === 'current') return explanation;
+  if (surveyedHost === undefined || surveyedHost.status === 'current') return explanation;
   const shown = clone(ExplanationSchema, explanation);
   const pool = record.pool?.name ?? '';
   const text = textOf(surveyedHost, new Outage(surveyed));
@@ -250,9 +250,9 @@ export function withPool(
 }
 
 function textOf(surveyedHost: SurveyedHost, outage: Outage): string {
-  const { stand, why, wanted, slot } = surveyedHost;
+  const { status, why, wanted, slot } = surveyedHost;
   if (slot !== undefined) return `it has a slot for ${slot.image}${why === '' ? '' : `: ${why}`}`;
-  if (stand !== 'waiting') return why;
+  if (status !== 'waiting') return why;
   const waits = outage.whyWaits(surveyedHost) ?? 'it goes next';
   return `it ${wanted === undefined ? '' : `shall run ${wanted.image}, and `}${waits}`;
 }

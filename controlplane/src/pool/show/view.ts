@@ -51,8 +51,8 @@ export function shownPool(viewed: PoolViewInputs): Pool {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { surveyedHosts } = surveyed;
   pool.status.hostCount = record.members.length;
-  pool.status.currentCount = surveyedHosts.filter(({ stand }) => stand === 'current').length;
-  pool.status.failedCount = surveyedHosts.filter(({ stand }) => stand === 'failed').length;
+  pool.status.currentCount = surveyedHosts.filter(({ status }) => status === 'current').length;
+  pool.status.failedCount = surveyedHosts.filter(({ status }) => status === 'failed').length;
   pool.status.unavailableCount = unavailableCount(surveyed);
   pool.status.unavailableMax = surveyed.unavailableMax;
   pool.status.deleting = record.deletion !== undefined;
@@ -78,15 +78,15 @@ export function shownHosts(
   const surveyed = survey(record, byUid(hosts), nowMs);
   const outage = new Outage(surveyed);
   const held = surveyed.surveyedHosts.map((surveyedHost) => {
-    const { name, host, stand, wanted, why, slot } = surveyedHost;
+    const { name, host, status, wanted, why, slot } = surveyedHost;
     const isAtGate = slot?.state === RolloutSlotState.GATE;
     const isTaken = slot !== undefined && !isAtGate && slot.state !== RolloutSlotState.PROVING;
-    const message = stand === 'waiting' ? (outage.whyWaits(surveyedHost) ?? 'goes next') : why;
+    const message = status === 'waiting' ? (outage.whyWaits(surveyedHost) ?? 'goes next') : why;
     return create(PoolHostSchema, {
       ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
       // Nor is it healthy during the run of its slot, whatever its disk contains.
       ...{ healthy: isServing(host) && !isTaken },
-      ...{ state: isAtGate ? 'atGate' : stand, message },
+      ...{ state: isAtGate ? 'atGate' : status, message },
     });
   });
   const { contested, unready } = membersOf(record, hosts, others);
@@ -131,7 +131,7 @@ export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPl
   const { target, held, surveyedHosts, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);
   const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
-  const blocked = surveyedHosts.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  const blocked = surveyedHosts.filter(({ status }) => status === 'kept' || status === 'failed');
   const planned: readonly Planned[] = [
     ...queue.map((each) => ({ each, blocker: outage.whyWaits(each) })),
     ...blocked.map((each) => ({ each, blocker: each.why })),

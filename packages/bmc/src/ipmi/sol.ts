@@ -48,14 +48,14 @@ export async function openSol(
     const cancel = clock.after(goodbyeMs, () => kill.abort());
     void ended.finally(cancel);
   };
-  const stands = Promise.withResolvers<'stands'>();
+  const opened = Promise.withResolvers<'established'>();
   const run = exec.run(
     {
       file: shell,
       args: ['-c', script, ipmitool.path, ...sessionArguments(target), 'sol', 'activate'],
       stdin: `${target.password}\n`,
       inputOpenUntil: input.signal,
-      onOutput: hearEstablished(() => stands.resolve('stands'), hear),
+      onOutput: hearEstablished(() => opened.resolve('established'), hear),
       timeoutMs: sessionLongestMs,
       outputBytesMax: wordsBytesMax,
     },
@@ -69,11 +69,11 @@ export async function openSol(
     kill.abort();
   };
   signal?.addEventListener('abort', giveUp, { once: true });
-  const first = await Promise.race([stands.promise, run]);
+  const first = await Promise.race([opened.promise, run]);
   cancel();
   signal?.removeEventListener('abort', giveUp);
   if (isGivenUp()) return transient('cancelled', 'the call was given up');
-  if (first === 'stands') return ok({ close, ended });
+  if (first === 'established') return ok({ close, ended });
   if (first.kind === 'exited' && first.code === 0) {
     return transient('unreachable', 'the serial console did not open in time');
   }
@@ -81,9 +81,10 @@ export async function openSol(
 }
 
 /**
- * Calls `stands` when ipmitool reports the session, and `hear` with all output behind that report.
+ * Calls `onEstablished` when ipmitool reports the session, and `hear` with all output behind that
+ * report.
  */
-function hearEstablished(stands: () => void, hear: HearConsole): HearConsole {
+function hearEstablished(onEstablished: () => void, hear: HearConsole): HearConsole {
   let words: string | undefined = '';
   return (bytes) => {
     if (words === undefined) return hear(bytes);
@@ -97,7 +98,7 @@ function hearEstablished(stands: () => void, hear: HearConsole): HearConsole {
       words = '';
       if (!isEstablished) continue;
       words = undefined;
-      stands();
+      onEstablished();
       if (at + 1 < bytes.length) hear(bytes.subarray(at + 1));
       return;
     }

@@ -43,8 +43,8 @@ async function push(tag: string, bytes = file) {
   }
   const role = { role: 'disk', format: 'raw', compression: 'gzip' } as const;
   const layer = { digest: digestOf(bytes), sizeBytes: bytes.length, role };
-  const stands = { contentBytes: content.length, contentDigest: digestOf(content) };
-  const manifest = writeHostManifest({ layers: [{ ...layer, ...stands }], version: tag });
+  const sizeAndDigest = { contentBytes: content.length, contentDigest: digestOf(content) };
+  const manifest = writeHostManifest({ layers: [{ ...layer, ...sizeAndDigest }], version: tag });
   return publisher.manifest('os/web', manifest, manifestMediaType, tag);
 }
 

@@ -45,7 +45,7 @@ const oneCreator: ConformanceCase = {
   },
 };
 
-const conflictSaysWhatStands: ConformanceCase = {
+const conflictSaysWhatIsStored: ConformanceCase = {
   name: 'answers a write with a stale revision by conflict and what stands there',
   async run({ first, second }) {
     const created = revisionOf(await first.put('hosts.a', bytes('one'), 'absent'));
@@ -167,7 +167,7 @@ function foundText(current: GetResult | undefined): string | undefined {
 export const writingCases: readonly ConformanceCase[] = [
   oneWinner,
   oneCreator,
-  conflictSaysWhatStands,
+  conflictSaysWhatIsStored,
   deleteAndRecreate,
   repetitionIsOk,
   tracesWrites,

@@ -130,9 +130,9 @@ export async function settleIncarnation(
     const outcome = await channel.publish(INCARNATION_KEY, value, last?.revision ?? 0, writeId);
     if (outcome.kind === 'uncertain') throw new Error(outcome.reason);
   }
-  const stands = await channel.last(INCARNATION_KEY);
-  if (decideWrite(stands, 'absent', writeId).kind !== 'landed') {
-    const found = stands?.kind === 'put' ? new TextDecoder().decode(stands.value) : 'none';
+  const stored = await channel.last(INCARNATION_KEY);
+  if (decideWrite(stored, 'absent', writeId).kind !== 'landed') {
+    const found = stored?.kind === 'put' ? new TextDecoder().decode(stored.value) : 'none';
     throw new StoreError(
       'incarnationMismatch',
       `the bucket holds values of incarnation ${found}, its stream is ${inSettings}: it was ` +
