@@ -211,8 +211,8 @@ function conflictsOf(snapshot: DiscoverySnapshot): ReadonlyMap<string, readonly 
       if (match.kind !== 'fits') continue;
       const rivals = fitting.filter((each) => each !== line);
       if (rivals.length > 0) say(line, `${name} fits ${named(rivals)} as well`);
-      const elsewhere = elsewhereWords(line.expected, kept);
-      if (elsewhere !== undefined) say(line, elsewhere);
+      const obstacle = elsewhere(line.expected, kept);
+      if (obstacle !== undefined) say(line, obstacle.text);
     }
   }
   return wordsById;
@@ -225,23 +225,36 @@ export function bounded(words: string): string {
   return words.length <= wordsCharsMax ? words : `${words.slice(0, wordsCharsMax)}…`;
 }
 
-function elsewhereWords({ spec }: ExpectedHost, { machine }: KeptMachine): string | undefined {
+/** What keeps a line or a rule that matches a machine from taking it. */
+interface TakeObstacle {
+  readonly kind: /** The machine is in another rack. */
+    | 'elsewhere'
+    /** The machine reports no address of its BMC. */
+    | 'bmcUnread'
+    /** That address lies in no BMC network of its rack. */
+    | 'bmcOutside';
+  /** For people. */
+  readonly text: string;
+}
+
+function elsewhere({ spec }: ExpectedHost, { machine }: KeptMachine): TakeObstacle | undefined {
   const wanted = spec?.rack ?? '';
   if (wanted === '' || wanted === machine.rack) return undefined;
-  return `${machine.name} is in ${machine.rack}, not in ${wanted}`;
+  const text = `${machine.name} is in ${machine.rack}, not in ${wanted}`;
+  return { kind: 'elsewhere', text };
 }
 
 function byLine(expected: ExpectedHost, kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
   const hostId = idOf(expected.name);
-  const elsewhere = elsewhereWords(expected, kept);
-  if (elsewhere !== undefined) return waiting(`${expected.name}: ${elsewhere}`);
+  const obstacle = elsewhere(expected, kept);
+  if (obstacle !== undefined) return waiting(`${expected.name}: ${obstacle.text}`);
   if (snapshot.isHost(hostId)) {
     return waiting(`${expected.name} fits, but hosts/${hostId} exists already`);
   }
   // The BMC address of the line matches, or this code is not reached; a person wrote it.
   const isWritten = (expected.match?.bmcAddress ?? '') !== '';
-  const unsafe = isWritten ? undefined : credentialWords(expected.spec, kept, snapshot);
-  if (unsafe !== undefined) return waiting(`${expected.name} fits, but ${unsafe}`);
+  const unsafe = isWritten ? undefined : unsafeAddress(expected.spec, kept, snapshot);
+  if (unsafe !== undefined) return waiting(`${expected.name} fits, but ${unsafe.text}`);
   const { labels, spec, uid, name } = expected;
   return { kind: 'accept', acceptance: { hostId, labels, spec, by: name, expectedUid: uid } };
 }
@@ -269,8 +282,8 @@ function byRules(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
       `${by} fits, but has made ${counted(made, 'host')} already, of ${most}: see its hostsMax`,
     );
   }
-  const unsafe = credentialWords(rule.spec, kept, snapshot);
-  if (unsafe !== undefined) return waiting(`${by} fits, but ${unsafe}`);
+  const unsafe = unsafeAddress(rule.spec, kept, snapshot);
+  if (unsafe !== undefined) return waiting(`${by} fits, but ${unsafe.text}`);
   const { labels, spec } = rule;
   return { kind: 'accept', acceptance: { hostId, labels, spec, by, rule: ruleName } };
 }
@@ -279,23 +292,24 @@ function byRules(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
 const hostsMaxDefault = 256;
 
 /** J4: why the credential is not sent to the BMC address that the machine reports. */
-function credentialWords(
+function unsafeAddress(
   spec: HostSpec | undefined,
   { machine: { rack, bmcAddress } }: KeptMachine,
   snapshot: DiscoverySnapshot,
-): string | undefined {
+): TakeObstacle | undefined {
   if (spec?.bmc === undefined || spec.bmc.address !== '' || isByHand(spec)) return undefined;
   if (bmcAddress === '') {
-    return 'the address of its BMC could not be read in band: accept it by hand, or give it';
+    const text = 'the address of its BMC could not be read in band: accept it by hand, or give it';
+    return { kind: 'bmcUnread', text };
   }
   const networks = snapshot.racks.get(rack)?.spec?.discovery?.bmcNetworks ?? [];
   if (liesWithin(bmcAddress, networks)) return undefined;
   const flags = [...networks, 'NETWORK'].map((each) => `--bmc-network ${each}`).join(' ');
   const id = idOf(rack);
-  return (
+  const text =
     `its BMC says ${bmcAddress}, which lies in no BMC network of ${rack}: accept it by hand, or ` +
-    `name the network by \`rackwright rack update ${id} ${flags}\``
-  );
+    `name the network by \`rackwright rack update ${id} ${flags}\``;
+  return { kind: 'bmcOutside', text };
 }
 
 /** Whether a rule accepts such machines. */

@@ -218,7 +218,7 @@ type Leaving = Going & Pick<PassView, 'context'>;
  * Why a host that is on has to wait for its removal: nothing can switch it off; undefined: it need
  * not wait.
  */
-export function whyNotRemoved(leaving: Leaving): string | undefined {
+export function whyNotRemoved(leaving: Leaving): SwitchObstacle | undefined {
   if (leaving.status.deletion?.mode === DeletionMode.FORCE) return undefined;
   if (whatComesFirst(leaving) !== undefined || !isToBeSwitchedOff(leaving)) return undefined;
   return whyNotSwitched(leaving);
@@ -240,7 +240,7 @@ function forcedSteps(pass: Pass): RequestedStep[] {
   if (!mayBeOn || !isOursToSwitch(pass)) return [];
   const why = whyNotSwitched(pass);
   if (why === undefined) return [powerOff];
-  leaveBehind(pass, `power: the host may be on and was not switched off: ${why}`);
+  leaveBehind(pass, `power: the host may be on and was not switched off: ${why.text}`);
   return [];
 }
 
@@ -250,13 +250,29 @@ function isOursToSwitch({ status, spec, record }: Going): boolean {
   return status.state !== HostState.EXTERNAL && spec.deletion?.keepPower !== true;
 }
 
-function whyNotSwitched({ spec, status, context, record }: Leaving): string | undefined {
-  if (!context.agentRegistered) return 'no agent has ever joined its rack';
+/** Why nothing can switch a host off. */
+interface SwitchObstacle {
+  readonly kind: 'noAgent' | 'bmcUnverified' | 'bmcChanged' | 'noCredential' | 'fenced';
+  /** For people. */
+  readonly text: string;
+}
+
+function whyNotSwitched({ spec, status, context, record }: Leaving): SwitchObstacle | undefined {
+  if (!context.agentRegistered) {
+    return { kind: 'noAgent', text: 'no agent has ever joined its rack' };
+  }
   const isVerified = isByHand(spec) ? record.verifiedBmc : status.bmcIdentity;
-  if (isVerified === undefined) return 'its BMC was never verified';
-  if (isOtherSwitch(record.verifiedBmc, spec.bmc)) return 'its BMC was changed and not verified';
-  if (context.credentialVersion === undefined) return 'the credential of its BMC does not exist';
-  return record.fences.length > 0 ? 'it is fenced off (fencePending)' : undefined;
+  if (isVerified === undefined) {
+    return { kind: 'bmcUnverified', text: 'its BMC was never verified' };
+  }
+  if (isOtherSwitch(record.verifiedBmc, spec.bmc)) {
+    return { kind: 'bmcChanged', text: 'its BMC was changed and not verified' };
+  }
+  if (context.credentialVersion === undefined) {
+    return { kind: 'noCredential', text: 'the credential of its BMC does not exist' };
+  }
+  if (record.fences.length === 0) return undefined;
+  return { kind: 'fenced', text: 'it is fenced off (fencePending)' };
 }
 
 /** The remains of a forced removal: a record for people, and a tombstone for the agent. */

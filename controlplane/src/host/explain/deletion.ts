@@ -40,8 +40,8 @@ export function tellNotSwitched(
   const why = whyNotRemoved({ status, spec, record, context });
   if (why === undefined) return undefined;
   return withForce(record, {
-    headline: `${displayOf(status)}: the host is on, and cannot be switched off: ${why}`,
-    blocker: why,
+    headline: `${displayOf(status)}: the host is on, and cannot be switched off: ${why.text}`,
+    blocker: why.text,
     unblock: [
       'mend that; it is then switched off and removed by itself',
       `or switch it off by hand, and it goes once its BMC says so, or leave it on: ` +

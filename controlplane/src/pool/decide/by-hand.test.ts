@@ -192,7 +192,10 @@ test('after its rescue a host counts as out, and may serve: nobody takes it unas
   const host = provisioned();
   asked(host, { kind: 'rescue', reason: 'lost its root file system' });
   finished(host);
-  expect(seenOf(host)).toMatchObject({ service: 'out', keptBy: expect.stringContaining('retry') });
+  expect(seenOf(host)).toMatchObject({
+    service: 'out',
+    keptBy: { kind: 'rescue', text: expect.stringContaining('retry') },
+  });
   asked(host, { kind: 'retry' });
   const left = seenOf(host);
   expect(left).toMatchObject({ service: 'unseen', keptBy: undefined });
@@ -214,7 +217,11 @@ test('a person’s act on a host that proves its image is no failure of the imag
     const first = pool.out;
     pool.end(first);
     const hands = isInRescue ? { isInRescue } : { switchedOffBy: ann };
-    pool.set(Number(first.slice(1)), { illness: 'it is off', keptBy: 'ann', ...hands });
+    pool.set(Number(first.slice(1)), {
+      illness: 'it is off',
+      keptBy: { kind: 'rescue', text: 'ann' },
+      ...hands,
+    });
     pool.look();
     pool.nowMs += 20 * 60_000;
     expect(pool.look().out).toBe('');

@@ -120,7 +120,7 @@ function poolWith(host: Bench, others: readonly SeenHost[], max = 1) {
 
 /** Another host that also runs A, with these changes. */
 const other = (n: number, about: Partial<SeenHost> = {}) =>
-  seenAs(n, { claimedBy: pool, keptBy: 'busy: its own', ...about });
+  seenAs(n, { claimedBy: pool, keptBy: { kind: 'run', text: 'busy: its own' }, ...about });
 
 test('a host whose image is fetched stays until the others that are out are back', async () => {
   const host = fetching();
@@ -197,8 +197,8 @@ test('a silent host waits for the others of its rack, as it does once its image 
   };
   const fleet = new Rollout(4, { rollout }).push('A');
   for (const n of [1, 3]) fleet.set(n, { service: 'unseen', rack: 'racks/r1' });
-  fleet.set(3, { keptBy: 'its BMC is silent' });
-  for (const n of [2, 4]) fleet.set(n, { keptBy: 'held' });
+  fleet.set(3, { keptBy: { kind: 'bmcFault', text: 'its BMC is silent' } });
+  for (const n of [2, 4]) fleet.set(n, { keptBy: { kind: 'hold', text: 'held' } });
   fleet.push('B');
   expect(fleet.out).toBe('');
 });

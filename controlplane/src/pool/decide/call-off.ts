@@ -11,7 +11,7 @@ import {
   RolloutSlotState,
   type store as wire,
 } from '@rackwright/messages';
-import type { Survey } from '../facts/pool-status.ts';
+import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
 import { isPinned, wantedBy } from '../facts/target.ts';
 import { heldOf } from './held.ts';
@@ -31,7 +31,9 @@ export function callOffs(
   if (under.length === 0) return new Map();
   const room = new Room(surveyed);
   for (const { host } of fetching) if (host.run?.abort !== undefined) room.stay(host);
-  return new Map(staying(record, under, surveyed, room).map(({ host, why }) => [host.uid, why]));
+  return new Map(
+    staying(record, under, surveyed, room).map(({ host, why }) => [host.uid, why.text]),
+  );
 }
 
 /**
@@ -47,7 +49,7 @@ export function notBegun(
   if (beginning.length === 0) return new Map();
   const surveyed = survey(record, hosts, nowMs);
   const kept = staying(record, beginning, surveyed, new Room(surveyed));
-  return new Map(kept.map(({ slot, why }) => [slot.number, why]));
+  return new Map(kept.map(({ slot, why }) => [slot.number, why.text]));
 }
 
 interface SlotHost {
@@ -81,15 +83,21 @@ function staying(
   slots: readonly SlotHost[],
   surveyed: Survey,
   room: Room,
-): (SlotHost & { readonly why: string })[] {
+): (SlotHost & { readonly why: PoolWait | Obstacle })[] {
   return slots.toReversed().flatMap(({ slot, host }) => {
     const why =
-      whyNotNow(record, slot, host, surveyed) ??
-      (isServing(host) ? room.whyStays(host) : undefined);
+      whyNotNow(record, slot, host, surveyed) ?? (isServing(host) ? room.waitOf(host) : undefined);
     if (why === undefined) return [];
     room.stay(host);
     return [{ slot, host, why }];
   });
+}
+
+/** What ends a deployment that is not begun, apart from other hosts. */
+interface Obstacle {
+  readonly kind: 'held' | 'brake' | 'left' | 'otherImage' | 'window';
+  /** For people. */
+  readonly text: string;
 }
 
 function whyNotNow(
@@ -97,15 +105,20 @@ function whyNotNow(
   { image }: RolloutSlot,
   host: SeenHost,
   surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening'>,
-): string | undefined {
+): Obstacle | undefined {
   const { name } = host;
   const held = heldOf(surveyed, { isPinned: isPinned(record, name) });
-  if (held !== undefined && !isBroken(host)) return held.text;
-  if (host.brake !== undefined) return host.brake.text;
+  if (held !== undefined && !isBroken(host)) return { kind: 'held', text: held.text };
+  if (host.brake !== undefined) return { kind: 'brake', text: host.brake.text };
   // R27: a person may want to save the data on its disk.
-  if (!isSelected(record.pool?.spec?.hosts, host)) return 'it has left the pool';
+  if (!isSelected(record.pool?.spec?.hosts, host)) {
+    return { kind: 'left', text: 'it has left the pool' };
+  }
   const wanted = wantedBy(record, name);
-  if (wanted !== undefined && wanted.image !== image) return 'its image is not wanted any more';
+  if (wanted !== undefined && wanted.image !== image) {
+    return { kind: 'otherImage', text: 'its image is not wanted any more' };
+  }
   // Windows apply only to a host in service.
-  return surveyed.opening.isOpen || !isServing(host) ? undefined : 'the window has shut';
+  if (surveyed.opening.isOpen || !isServing(host)) return undefined;
+  return { kind: 'window', text: 'the window has shut' };
 }

@@ -22,7 +22,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import type { Membership } from '../facts/members.ts';
-import type { Survey, SurveyedHost } from '../facts/pool-status.ts';
+import type { PoolWait, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { runUnderWay, type SeenHost } from '../facts/seen.ts';
 import { type GateWait, gateWait } from './approval.ts';
 import { Outage, queueOf, stateText } from './survey.ts';
@@ -126,14 +126,29 @@ function whyNobody(surveyed: Survey): { readonly reason: UpToDate; readonly text
   if (goes || surveyedHosts.some(({ status }) => status === 'unclaimed')) {
     return { reason: 'RolloutInProgress', text: '' };
   }
-  const late = waits.find(({ wait }) => typeof wait === 'object');
-  if (late !== undefined) return { reason: 'WaitingForWindow', text: '' };
+  // A host that waits for a window waits for nothing else.
+  if (waits.some(({ wait }) => wait !== undefined && isForWindow(wait))) {
+    return { reason: 'WaitingForWindow', text: '' };
+  }
   const [first] = waits;
-  if (typeof first?.wait === 'string') {
-    return { reason: 'Waiting', text: `${first.name}: ${first.wait}` };
+  if (first?.wait !== undefined) {
+    return { reason: 'Waiting', text: `${first.name}: ${first.wait.text}` };
   }
   const still = surveyedHosts.filter(({ status }) => status === 'kept' || status === 'failed');
   return { reason: 'Waiting', text: namedWhy(still) };
+}
+
+function isForWindow({ kind }: PoolWait): boolean {
+  switch (kind) {
+    case 'window':
+      return true;
+    case 'held':
+    case 'wave':
+    case 'first':
+    case 'slot':
+    case 'rackSlot':
+      return false;
+  }
 }
 
 /** The first few with their reasons; the rest are counted. */

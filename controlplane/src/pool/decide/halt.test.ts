@@ -130,7 +130,7 @@ test('a pin brings a failed host back in a halted rollout, but not in a paused o
   pool.spec.pins = { [`hosts/${failed}`]: image('A') };
   expect(pool.look().out).toBe('');
   const mine = pool.surveyed().surveyedHosts.find(({ isPinned }) => isPinned);
-  expect(mine && new Outage(pool.surveyed()).whyWaits(mine)).toBe('it is paused');
+  expect(mine && new Outage(pool.surveyed()).waitOf(mine)?.text).toBe('it is paused');
   policyOf(pool).paused = false;
   expect(pool.look().out).toBe(failed);
   pool.end(failed);
@@ -169,11 +169,11 @@ test('a wave that is lost as a whole opens no other; one that waits names its ho
   expect(pool.messageOf('Degraded')).toContain(`all hosts of wave canary failed on ${image('B')}`);
 
   const held = settled(6, { rollout });
-  held.set(2, { keptBy: 'its work is held by ann: disks' });
+  held.set(2, { keptBy: { kind: 'hold', text: 'its work is held by ann: disks' } });
   held.push('B').finish();
   const surveyed = held.surveyed();
   const [next] = queueOf(surveyed);
-  const why = new Outage(surveyed).whyWaits(next ?? missing());
+  const why = new Outage(surveyed).waitOf(next ?? missing())?.text;
   expect(why).toBe('its wave waits for hosts/h2 of wave canary');
   const told = explainPool(held.record, held.hosts, new Map(), held.nowMs);
   expect(told.blocker).toBe('hosts/h2 of wave canary');

@@ -215,7 +215,12 @@ export class Rollout {
       });
       this.#runs.set(key, run);
       const index = this.hosts.indexOf(host);
-      this.hosts[index] = { ...host, run, runCount: known, keptBy: 'busy: its run holds it' };
+      this.hosts[index] = {
+        ...host,
+        run,
+        runCount: known,
+        keptBy: { kind: 'run', text: 'busy: its run holds it' },
+      };
     }
     return [[slot.number, { kind: 'run', run }]];
   }

@@ -295,7 +295,7 @@ test('no more of a rack are out than its cap lets, and racks alternate', () => {
   expect(pool.slots.map(({ rack }) => rack).toSorted()).toEqual(['racks/r1', 'racks/r2']);
   const queue = queueOf(pool.surveyed());
   const outage = new Outage(pool.surveyed());
-  expect(outage.whyWaits(queue[0] ?? missing())).toContain('1 of 1 out there');
+  expect(outage.waitOf(queue[0] ?? missing())?.text).toContain('1 of 1 out there');
 });
 
 test('a host that is out for another reason counts as one of those that may be out', () => {
@@ -305,7 +305,7 @@ test('a host that is out for another reason counts as one of those that may be o
   expect(pool.slots).toHaveLength(0);
   const queue = queueOf(pool.surveyed());
   const outage = new Outage(pool.surveyed());
-  expect(outage.whyWaits(queue[0] ?? missing())).toContain('waits for a slot: 1 of 1 out');
+  expect(outage.waitOf(queue[0] ?? missing())?.text).toContain('waits for a slot: 1 of 1 out');
   pool.set(2, { illness: undefined });
   pool.look().finish();
   expect(pool.countOn('B')).toBe(4);

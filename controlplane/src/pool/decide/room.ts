@@ -15,7 +15,7 @@ import {
   RolloutSlotState,
   RunKind,
 } from '@rackwright/messages';
-import type { Survey } from '../facts/pool-status.ts';
+import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
 import { heldOf } from './held.ts';
 import { namesText } from './slot-words.ts';
@@ -51,12 +51,12 @@ export class Room {
   }
 
   /** Why a host in service has to stay; undefined: it may go. */
-  whyStays({ uid, rack }: SeenHost): string | undefined {
+  waitOf({ uid, rack }: SeenHost): PoolWait | undefined {
     const others = [...this.#out].flatMap(([of, out]) => (of === uid ? [] : [out]));
-    if (others.length >= this.#max) return textOf(others);
+    if (others.length >= this.#max) return { kind: 'slot', text: textOf(others) };
     const there = others.filter((out) => out.rack === rack);
     const isFull = this.#perRackMax !== undefined && there.length >= this.#perRackMax;
-    return isFull ? textOf(there) : undefined;
+    return isFull ? { kind: 'rackSlot', text: textOf(there) } : undefined;
   }
 
   /** The host stays unchanged, whatever slot it has. */

@@ -29,8 +29,15 @@ import {
 import { engineSteps } from '../../host/index.ts';
 import { msOf } from '../../records/index.ts';
 import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
-import type { Survey } from '../facts/pool-status.ts';
-import { isHealthyOn, isInHands, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
+import type { Held, PoolWait, Survey } from '../facts/pool-status.ts';
+import {
+  isHealthyOn,
+  isInHands,
+  isServing,
+  type Keeper,
+  runUnderWay,
+  type SeenHost,
+} from '../facts/seen.ts';
 import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
 import { deploymentOf } from '../facts/written-run.ts';
 import { digestOf } from '../policy/image-name.ts';
@@ -195,7 +202,7 @@ export function passGates(draft: PoolDraft, { surveyed, room }: Passing, facts: 
     if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
     // A host's own reason may last; but a run ends by itself, and needs no new approval.
     if (host.keptBy !== undefined && runUnderWay(host) === undefined) return false;
-    const stays = isServing(host) ? room.whyStays(host) : undefined;
+    const stays = isServing(host) ? room.waitOf(host) : undefined;
     // A slot could heal a broken host: a host that has to stay gives its slot up.
     if (stays !== undefined && room.isWanted) return false;
     return passGate(draft, { slot, host, stays, surveyed }, facts, room);
@@ -206,7 +213,7 @@ export function passGates(draft: PoolDraft, { surveyed, room }: Passing, facts: 
 interface AtGate {
   readonly slot: RolloutSlot;
   readonly host: SeenHost;
-  readonly stays: string | undefined;
+  readonly stays: PoolWait | undefined;
   readonly surveyed: Passing['surveyed'];
 }
 
@@ -225,10 +232,10 @@ function passGate(
   const asked = needsGate(record, isServing(host))
     ? whatGateWants(draft, slot, isFree, facts)
     : undefined;
-  const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
+  const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays?.text ?? asked);
   if (wants === undefined && !isFree) {
     const isShut = held === undefined && !isOpen;
-    return waitsOn(draft, slot, stays, { why: host.keptBy ?? held?.text, isShut });
+    return waitsOn(draft, slot, stays, { why: host.keptBy ?? held, isShut });
   }
   if (wants === undefined) {
     room.take(host);
@@ -245,7 +252,7 @@ function passGate(
 
 interface Kept {
   /** What holds the host, or the pool; undefined: only its position in the queue, or a window. */
-  readonly why: string | undefined;
+  readonly why: Keeper | Held | undefined;
   readonly isShut: boolean;
 }
 
@@ -253,15 +260,17 @@ interface Kept {
 function waitsOn(
   draft: PoolDraft,
   slot: RolloutSlot,
-  stays: string | undefined,
+  stays: PoolWait | undefined,
   { why, isShut }: Kept,
 ): boolean {
   const isForWindow = isShut && stays === undefined && why === undefined;
-  const rest = why === undefined ? ' for its turn' : `: ${why}`;
-  slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : rest}`);
+  const rest = why === undefined ? ' for its turn' : `: ${why.text}`;
+  slot.message = cut(
+    stays?.text ?? `let through, and waits${isForWindow ? ' for a window' : rest}`,
+  );
   slot.waitsForOthers = stays !== undefined;
   const because = stays ?? why;
-  const cause = because === undefined ? '' : `: ${because}`;
+  const cause = because === undefined ? '' : `: ${because.text}`;
   const late = `let through, and could not go in time${cause}`;
   // Windows may be further apart than deadlines are long; an approval does not last forever.
   return isForWindow || !isLate(draft, slot, late);

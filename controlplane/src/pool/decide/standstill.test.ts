@@ -15,7 +15,7 @@ function conditionsOf(pool: Rollout): string[] {
 
 test('a wave that waits for a host which somebody holds is shown with that host', () => {
   const pool = new Rollout(4, { rollout: { waves: canary } }).push('A');
-  pool.set(1, { keptBy: 'its work is held by ann: disks' });
+  pool.set(1, { keptBy: { kind: 'hold', text: 'its work is held by ann: disks' } });
   pool.push('B').finish();
   pool.nowMs += 30 * dayMs;
   expect([pool.look().out, pool.countOn('B')]).toEqual(['', 1]);
@@ -27,7 +27,11 @@ test('a wave that waits for a host which somebody holds is shown with that host'
 });
 
 test('a host that is out without a slot is named, where no other may be', () => {
-  const silent = { illness: 'bmcUnreachable: m', service: 'unseen', keptBy: 'its BMC' } as const;
+  const silent = {
+    illness: 'bmcUnreachable: m',
+    service: 'unseen',
+    keptBy: { kind: 'bmcFault', text: 'its BMC' },
+  } as const;
   const pool = new Rollout(3).push('A');
   pool.set(2, silent);
   const [upToDate, degraded] = conditionsOf(pool.push('B'));
@@ -75,8 +79,8 @@ test('a shut window is reported, but not where something else holds all hosts', 
   const pool = new Rollout(3, { rollout: { windows, waves: canary } }).push('A').push('B');
   expect(pool.condition('UpToDate')).toBe('WaitingForWindow');
   const frozen = 'racks/r1 is frozen by user:ann: a drill';
-  pool.set(1, { keptBy: frozen });
-  pool.set(2, { keptBy: frozen });
+  pool.set(1, { keptBy: { kind: 'hold', text: frozen } });
+  pool.set(2, { keptBy: { kind: 'hold', text: frozen } });
   expect(pool.look().condition('UpToDate')).toBe('Waiting');
   expect(pool.messageOf('Degraded')).toContain(frozen);
 });
@@ -102,7 +106,7 @@ test('a large rollout tells first what failed, is kept or belongs to others', ()
   const failureThreshold = { amount: { case: 'count' as const, value: 50 } };
   const pool = new Rollout(110, { rollout: { maxUnavailable, failureThreshold } }).push('A');
   const why = 'its work is held by ann: disks';
-  for (let n = 1; n <= 7; n++) pool.set(n, { keptBy: why });
+  for (let n = 1; n <= 7; n++) pool.set(n, { keptBy: { kind: 'hold', text: why } });
   pool.push('B').end(pool.out);
   const [first = '', second = ''] = pool.out.split(' ');
   pool.end(first, 'failedWriting');

@@ -25,7 +25,7 @@ import {
 } from '@rackwright/messages';
 import { msOf } from '../../records/index.ts';
 import { compare, orderKey } from '../facts/members.ts';
-import type { HostStatusInPool, Survey, SurveyedHost } from '../facts/pool-status.ts';
+import type { HostStatusInPool, PoolWait, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import {
   isBroken,
   isHealthyOn,
@@ -129,7 +129,7 @@ function surveyHost(
   const ofImage = failure?.digest === wanted.digest ? failure : undefined;
   if (ofImage?.counted === true) return inStatus('failed', ofImage.message);
   const kept = whyKept(host, wanted.digest);
-  if (kept !== undefined) return inStatus('kept', kept);
+  if (kept !== undefined) return inStatus('kept', kept.text);
   const paused = ofImage === undefined ? undefined : pauseAfter(ofImage, nowMs);
   if (paused !== undefined) return inStatus(paused.status, paused.why, paused.untilMs);
   const mayGo = host.state === HostState.AVAILABLE || host.state === HostState.PROVISIONED;
@@ -147,14 +147,14 @@ function pauseAfter({ attempts, message, retryTime }: wire.PoolFailure, nowMs: n
 /** Why a host cannot get the image, apart from earlier failures. */
 function whyKept({ digest, state, illness, keptBy }: SeenHost, wanted: string) {
   const runsIt = digest === wanted && state === HostState.PROVISIONED;
-  return runsIt ? `it runs the image, but: ${illness}` : keptBy;
+  return runsIt ? { text: `it runs the image, but: ${illness}` } : keptBy;
 }
 
 /** "manageable: its goal leads it to be available first": why a host cannot be written yet. */
 export function stateText(host: SeenHost): string {
   const name = stateName(host);
   if (host.isInRescue) return `${name}, and ${rescueText(host.name)}`;
-  if (host.waitsForReview) return `${name}; ${host.keptBy}`;
+  if (host.waitsForReview) return `${name}; ${host.keptBy?.text}`;
   if (host.state !== HostState.MANAGEABLE) return name;
   return `${name}: ${host.goalStopped ?? 'its goal leads it to be available first'}`;
 }
@@ -165,6 +165,11 @@ function waveOf({ pool }: wire.PoolRecord, host: SeenHost): number {
   const index = waves.findIndex(({ hosts }) => isSelected(hosts, host));
   return index === -1 ? waves.length : index;
 }
+
+const firstGoesAlone: PoolWait = {
+  kind: 'first',
+  text: 'the first host goes alone, and is not healthy on the image yet',
+};
 
 /** The hosts that are out, updated while slots are given one after the other. */
 export class Outage {
@@ -211,38 +216,37 @@ export class Outage {
   }
 
   /** Why a host that could go has to wait; undefined: it may go. */
-  whyWaits(surveyedHost: SurveyedHost): string | undefined {
-    const wait = this.waitOf(surveyedHost);
-    return typeof wait === 'string' ? wait : wait?.window;
-  }
-
-  /** The same, but a window as the only reason is a separate value. */
-  waitOf(surveyedHost: SurveyedHost): string | { readonly window: string } | undefined {
+  waitOf(surveyedHost: SurveyedHost): PoolWait | undefined {
     const { host, wave, wanted } = surveyedHost;
     const { target, perRackMax, isProven, currentWave } = this.#survey;
     const max = this.#survey.unavailableMax;
     const held = heldOf(this.#survey, surveyedHost);
-    if (held !== undefined) return held.text;
+    if (held !== undefined) return { kind: 'held', text: held.text };
     const isOfTarget = wanted?.image === target?.image;
-    if (isOfTarget && wave > currentWave) return `its wave waits for ${this.#survey.waveWaitsFor}`;
-    if (isOfTarget && !isProven && this.#ofTarget > 0) {
-      return 'the first host goes alone, and is not healthy on the image yet';
+    if (isOfTarget && wave > currentWave) {
+      return { kind: 'wave', text: `its wave waits for ${this.#survey.waveWaitsFor}` };
     }
-    if (this.#slots >= max) return `waits for a slot: ${this.#taken(max)}`;
+    if (isOfTarget && !isProven && this.#ofTarget > 0) return firstGoesAlone;
+    if (this.#slots >= max) return this.#noSlot(max);
     // A host that already counts as out, and may serve, has to wait for the others (`room.ts`).
     const isOut = this.#out.has(host.uid);
     const there = this.inRack(host.rack) - (isOut ? 1 : 0);
     if (perRackMax !== undefined && there >= perRackMax && (!isOut || isServing(host))) {
       const out = `${there} of ${perRackMax} out there`;
-      return `waits for a slot in ${host.rack}: ${out}${this.#named(host.rack)}`;
+      const text = `waits for a slot in ${host.rack}: ${out}${this.#named(host.rack)}`;
+      return { kind: 'rackSlot', text };
     }
     if (!isServing(host)) return undefined;
     const others = this.count - (isOut ? 1 : 0);
-    if (others >= max) return `waits for a slot: ${this.#taken(max)}`;
+    if (others >= max) return this.#noSlot(max);
     const { isOpen, untilMs } = this.#survey.opening;
     if (isOpen) return undefined;
     const opens = untilMs === undefined ? '' : `, which opens at ${timeText(untilMs)}`;
-    return { window: `waits for a window${opens}` };
+    return { kind: 'window', text: `waits for a window${opens}` };
+  }
+
+  #noSlot(max: number): PoolWait {
+    return { kind: 'slot', text: `waits for a slot: ${this.#taken(max)}` };
   }
 
   /** "2 of 2 out (hosts/h1, hosts/h2), oldest since …" */
@@ -279,7 +283,7 @@ function rank({ host }: SurveyedHost): number {
 
 /** The next one to go: among equals one from the rack with the fewest hosts out. */
 export function nextOf(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost | undefined {
-  const ready = queue.filter((each) => outage.whyWaits(each) === undefined);
+  const ready = queue.filter((each) => outage.waitOf(each) === undefined);
   const [first] = ready;
   if (first === undefined) return undefined;
   const alike = ready.filter((each) => rank(each) === rank(first) && each.wave === first.wave);

@@ -57,6 +57,24 @@ export interface Survey {
   readonly isBack: boolean;
 }
 
+/** Why a host that could go has to wait. */
+export interface PoolWait {
+  readonly kind: /** Something holds the whole pool. */
+    | 'held'
+    /** An earlier wave is not done. */
+    | 'wave'
+    /** The first host of a target goes alone. */
+    | 'first'
+    /** As many hosts are out as may be. */
+    | 'slot'
+    /** The same in its rack. */
+    | 'rackSlot'
+    /** No window is open. */
+    | 'window';
+  /** For people. */
+  readonly text: string;
+}
+
 /** Why a whole pool begins nothing. */
 export type HeldReason = 'deleting' | 'paused' | 'stopped' | 'noTarget' | 'halted' | 'wavesEmpty';
 

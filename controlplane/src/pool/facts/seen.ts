@@ -52,6 +52,24 @@ import { digestOf } from '../policy/image-name.ts';
  */
 export type Service = 'in' | 'unseen' | 'out';
 
+/** What keeps a host from being written, for any caller. */
+export interface Keeper {
+  readonly kind:
+    | 'deletion'
+    | 'hold'
+    | 'run'
+    | 'rescue'
+    | 'switchedOff'
+    | 'brake'
+    | 'bmcFault'
+    /** A person looks first. */
+    | 'review'
+    /** It is in the runner, and is switched back. */
+    | 'powerBack';
+  /** For people. */
+  readonly text: string;
+}
+
 export interface SeenHost {
   readonly name: HostName;
   readonly uid: HostUid;
@@ -70,8 +88,8 @@ export interface SeenHost {
   readonly service: Service;
   /** A run of it has failed, and its power is not restored yet. */
   readonly isComingBack: boolean;
-  /** Why it cannot be written now, for any caller; undefined: it can. */
-  readonly keptBy: string | undefined;
+  /** Undefined: it can be written now. */
+  readonly keptBy: Keeper | undefined;
   /** What keeps work in its rack from beginning; undefined: nothing. */
   readonly brake: Brake | undefined;
   /** A person saves the data on its disks, until that person says that it is over. */
@@ -265,9 +283,9 @@ const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
 ]);
 
 /** What the host itself is about to do, or waits for. */
-function comesFirst(record: wire.HostRecord): string | undefined {
-  if (record.lookFirstSince !== undefined) return reviewReason;
-  return powerBack(record) === 'owed' ? switchedBack : undefined;
+function comesFirst(record: wire.HostRecord): Keeper | undefined {
+  if (record.lookFirstSince !== undefined) return { kind: 'review', text: reviewReason };
+  return powerBack(record) === 'owed' ? { kind: 'powerBack', text: switchedBack } : undefined;
 }
 
 /** Only a person may permit that data in rescue is overwritten. */
@@ -275,25 +293,31 @@ export function rescueText(host: HostName): string {
   return `it is in rescue; when all is saved: rackwright host retry ${idOf(host)}`;
 }
 
-function keptBy({ name, status }: Host, brake: Brake | undefined): string | undefined {
+function keptBy({ name, status }: Host, brake: Brake | undefined): Keeper | undefined {
   if (status === undefined) return undefined;
-  if (status.deletion !== undefined) return `${status.deletion.by} asked for its deletion`;
+  if (status.deletion !== undefined) {
+    return { kind: 'deletion', text: `${status.deletion.by} asked for its deletion` };
+  }
   const hold = status.holds.find(({ scope }) => holdsOfPools.has(scope));
   if (hold !== undefined) {
-    return `its ${holdsOfPools.get(hold.scope)} is held by ${hold.by}: ${hold.reason}`;
+    const text = `its ${holdsOfPools.get(hold.scope)} is held by ${hold.by}: ${hold.reason}`;
+    return { kind: 'hold', text };
   }
   const run = runUnderWay({ run: status.run });
-  if (run !== undefined) return heldBy(run);
-  if (status.inRescue) return rescueText(name);
+  if (run !== undefined) return { kind: 'run', text: heldBy(run) };
+  if (status.inRescue) return { kind: 'rescue', text: rescueText(name) };
   const by = switchedOffBy(status);
   if (by !== undefined) {
-    return `${by} has switched it off; when that is over: rackwright host power on ${idOf(name)}`;
+    const command = `rackwright host power on ${idOf(name)}`;
+    const text = `${by} has switched it off; when that is over: ${command}`;
+    return { kind: 'switchedOff', text };
   }
-  if (brake !== undefined) return brake.text;
+  if (brake !== undefined) return { kind: 'brake', text: brake.text };
   const isOfBmc = ({ type, severity }: Fault) =>
     bmcFaults.has(type) && severity !== FaultSeverity.WARNING;
   const fault = status.faults.find(isOfBmc);
-  return fault === undefined ? undefined : `its BMC, ${fault.type}: ${fault.message}`;
+  if (fault === undefined) return undefined;
+  return { kind: 'bmcFault', text: `its BMC, ${fault.type}: ${fault.message}` };
 }
 
 const stateNames = new Map<number, string>(

@@ -49,12 +49,12 @@ test.each([
   const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
   const { hosts } = await snapshotOf(store, ['hosts/h1', 'hosts/h2'], rig.clock.nowMs());
   const words = expect.stringContaining('the agent of racks/r2 is away since');
-  expect(hosts.map(({ keptBy }) => keptBy)).toEqual([undefined, isAway ? words : undefined]);
+  expect(hosts.map(({ keptBy }) => keptBy?.text)).toEqual([undefined, isAway ? words : undefined]);
 });
 
 test('the only slot goes to a host that can be worked on; people are told of the others', () => {
   const pool = new Rollout(4, { rollout: oneAtOnce }).push('A');
-  for (const n of [1, 3]) pool.set(n, { keptBy: away, brake });
+  for (const n of [1, 3]) pool.set(n, { keptBy: { kind: 'brake', text: away }, brake });
   pool.push('B').finish();
   expect(pool.countOn('B')).toBe(2);
   expect(pool.condition('Degraded')).toBe('HostKept');

@@ -80,7 +80,7 @@ describe.each([
     const host = restore(kept(state, 'pools/p'));
     const pool = new Rollout(1);
     const seen = seenOf(host);
-    expect(seen.keptBy).toBe(lookFirst);
+    expect(seen.keptBy).toEqual({ kind: 'review', text: lookFirst });
     expect(wantedOf(pool.record, seen, true)).toBeUndefined();
     expect(asks(host, 'pools/p', request)).toContain(lookFirst);
     host.apply({ kind: 'tick' });
@@ -94,7 +94,7 @@ describe.each([
     expect(told.unblock.join()).toMatch(/host retry h1.*take it out of what that selects/);
     expect(asks(host, 'user:ann', { kind: 'retry' })).toBe('accepted');
     // A host that is not in use is led by its goal, and not by its pool.
-    expect(seenOf(host).keptBy?.includes('busy: inspect') ?? false).toBe(state === AVAILABLE);
+    expect(seenOf(host).keptBy?.text.includes('busy: inspect') ?? false).toBe(state === AVAILABLE);
     if (state === PROVISIONED) expect(asks(host, 'pools/p', request)).toBe('accepted');
     expect(underWay(host)?.kind).toBe(kind);
   });
@@ -130,7 +130,7 @@ test('a run that the backup remembers ends, and the host’s power is left as it
   }
   restore(host);
   expect(statusOf(host).run?.outcome).toBe(RunOutcome.FAILED);
-  expect([host.record.pendingPower, seenOf(host).keptBy]).toEqual([undefined, lookFirst]);
+  expect([host.record.pendingPower, seenOf(host).keptBy?.text]).toEqual([undefined, lookFirst]);
   expect(statusOf(host).state).not.toBe(MANAGEABLE);
 });
 

@@ -114,7 +114,7 @@ test.each([
   ['its power is held by ann: disks', HoldScope.POWER],
   [undefined, HoldScope.RELEASE],
 ])('a pool says why a hold keeps its host, or nothing: %s', (why, scope) => {
-  expect(seenWith({ holds: [{ scope, by: 'ann', reason: 'disks' }] }).keptBy).toBe(why);
+  expect(seenWith({ holds: [{ scope, by: 'ann', reason: 'disks' }] }).keptBy?.text).toBe(why);
 });
 
 test('a host of a frozen rack or fleet is kept, and none waits at the gate for it', async () => {
@@ -129,7 +129,7 @@ test('a host of a frozen rack or fleet is kept, and none waits at the gate for i
   const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
   const kept = async () => {
     const { hosts } = await snapshotOf(store, ['hosts/h1', 'hosts/h2'], rig.clock.nowMs());
-    return hosts.map(({ keptBy }) => keptBy);
+    return hosts.map(({ keptBy }) => keptBy?.text);
   };
   const why = 'racks/r2 is frozen by user:ann: a drill';
   expect(await kept()).toEqual([undefined, why]);
@@ -138,7 +138,7 @@ test('a host of a frozen rack or fleet is kept, and none waits at the gate for i
 
   const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
   const first = pool.out;
-  pool.set(Number(first.slice(1)), { keptBy: why });
+  pool.set(Number(first.slice(1)), { keptBy: { kind: 'hold', text: why } });
   pool.look();
   expect(pool.out).not.toBe(first);
   expect(pool.surveyed().surveyedHosts.find(({ status }) => status === 'kept')?.why).toBe(why);
@@ -149,7 +149,10 @@ test('an approval outlasts a run that holds its host for a while', () => {
   const first = pool.out;
   const run = create(RunSchema, { kind: RunKind.POWER, phase: RunPhase.RUNNING });
   for (const slot of pool.slots) slot.approvedBy = 'user:ann';
-  pool.set(Number(first.slice(1)), { run, keptBy: 'busy: power 3 holds the host' });
+  pool.set(Number(first.slice(1)), {
+    run,
+    keptBy: { kind: 'run', text: 'busy: power 3 holds the host' },
+  });
   pool.look();
   expect(pool.slots[0]).toMatchObject({
     ...{ host: `hosts/${first}`, state: RolloutSlotState.GATE, approvedBy: 'user:ann' },

@@ -125,7 +125,7 @@ test('a window that is shut is waited for until it opens', () => {
 
 test('a blocked slot is shown with its host, and a slot in a pause with its time', () => {
   const pool = new Rollout(1).push('A');
-  pool.set(1, { keptBy: 'its work is held by ann: disks' });
+  pool.set(1, { keptBy: { kind: 'hold', text: 'its work is held by ann: disks' } });
   const kept = explained(pool.push('B'));
   expect(textsOf(kept)).toEqual(['hosts/h1: its work is held by ann: disks']);
   expect(kept.blocker).toBe('hosts/h1');

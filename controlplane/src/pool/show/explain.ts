@@ -91,7 +91,7 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
   ];
   // The hold of the whole pool is already listed.
   if (next !== undefined && (held === undefined || heldOf(surveyed, next) !== held)) {
-    lines.push({ text: `${next.name} ${outage.whyWaits(next) ?? 'goes next'}` });
+    lines.push({ text: `${next.name} ${outage.waitOf(next)?.text ?? 'goes next'}` });
   }
   return lines.map((line) => causeOf(line));
 }
@@ -253,6 +253,6 @@ function textOf(surveyedHost: SurveyedHost, outage: Outage): string {
   const { status, why, wanted, slot } = surveyedHost;
   if (slot !== undefined) return `it has a slot for ${slot.image}${why === '' ? '' : `: ${why}`}`;
   if (status !== 'waiting') return why;
-  const waits = outage.whyWaits(surveyedHost) ?? 'it goes next';
+  const waits = outage.waitOf(surveyedHost)?.text ?? 'it goes next';
   return `it ${wanted === undefined ? '' : `shall run ${wanted.image}, and `}${waits}`;
 }

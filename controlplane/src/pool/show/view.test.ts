@@ -8,7 +8,11 @@ import { rolloutPlan, shownPool } from './view.ts';
 const count = (value: number) => ({ amount: { case: 'count' as const, value } });
 
 const windows = [{ cron: '0 2 * * *', duration: durationFromMs(3_600_000), timeZone: '' }];
-const silent = { illness: 'bmcUnreachable: m', service: 'unseen', keptBy: 'its BMC' } as const;
+const silent = {
+  illness: 'bmcUnreachable: m',
+  service: 'unseen',
+  keptBy: { kind: 'bmcFault', text: 'its BMC' },
+} as const;
 
 const viewed = ({ record, hosts, nowMs }: Rollout) => ({ record, hosts, nowMs, ledger: [] });
 
@@ -58,7 +62,7 @@ test('a plan names who is out, whom a wave waits for, and what keeps the last on
   expect(canary?.blockedBecause).toMatch(/^its wave waits for hosts\/h[12] of wave canary$/);
 
   const last = new Rollout(1).push('A');
-  last.set(1, { keptBy: 'its work is held by ann: disks' });
+  last.set(1, { keptBy: { kind: 'hold', text: 'its work is held by ann: disks' } });
   const { heldBecause } = rolloutPlan(viewed(last.push('B')));
   expect(heldBecause).toBe('hosts/h1: its work is held by ann: disks');
   expect(rolloutPlan(viewed(new Rollout(2).push('A'))).heldBecause).toBe('');

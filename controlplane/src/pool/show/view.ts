@@ -20,7 +20,7 @@ import { unavailableCount } from '../decide/conditions.ts';
 import { needsGate } from '../decide/gate.ts';
 import { nextOf, Outage, queueOf, stateText, survey } from '../decide/survey.ts';
 import { compare, membersOf, type OtherPool } from '../facts/members.ts';
-import type { SurveyedHost } from '../facts/pool-status.ts';
+import type { HostStatusInPool, PoolWait, SurveyedHost } from '../facts/pool-status.ts';
 import { isServing, type SeenHost } from '../facts/seen.ts';
 import { targetOf } from '../facts/target.ts';
 import { historyLimitDefault, historyOf } from '../ledger/history.ts';
@@ -81,7 +81,7 @@ export function shownHosts(
     const { name, host, status, wanted, why, slot } = surveyedHost;
     const isAtGate = slot?.state === RolloutSlotState.GATE;
     const isTaken = slot !== undefined && !isAtGate && slot.state !== RolloutSlotState.PROVING;
-    const message = status === 'waiting' ? (outage.whyWaits(surveyedHost) ?? 'goes next') : why;
+    const message = status === 'waiting' ? (outage.waitOf(surveyedHost)?.text ?? 'goes next') : why;
     return create(PoolHostSchema, {
       ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
       // Nor is it healthy during the run of its slot, whatever its disk contains.
@@ -122,7 +122,10 @@ function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): strin
 interface Planned {
   readonly each: SurveyedHost;
   /** Why the host does not go now; undefined: it goes. */
-  readonly blocker: string | undefined;
+  readonly blocker:
+    | PoolWait
+    | { readonly kind: HostStatusInPool; readonly text: string }
+    | undefined;
 }
 
 /** The order of the rollout over the hosts, at present; blocked hosts come last. */
@@ -133,12 +136,12 @@ export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPl
   const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
   const blocked = surveyedHosts.filter(({ status }) => status === 'kept' || status === 'failed');
   const planned: readonly Planned[] = [
-    ...queue.map((each) => ({ each, blocker: outage.whyWaits(each) })),
-    ...blocked.map((each) => ({ each, blocker: each.why })),
+    ...queue.map((each) => ({ each, blocker: outage.waitOf(each) })),
+    ...blocked.map((each) => ({ each, blocker: { kind: each.status, text: each.why } })),
   ];
   const [first] = planned;
   const isAnyFree = first !== undefined && first.blocker === undefined;
-  const firstWaits = first === undefined ? '' : `${first.each.name}: ${first.blocker}`;
+  const firstWaits = first === undefined ? '' : `${first.each.name}: ${first.blocker?.text}`;
   return create(RolloutPlanSchema, {
     ...{
       pool: record.pool?.name ?? '',
@@ -169,7 +172,7 @@ function plannedOf(
   { each: { name, host, wave, wanted }, blocker }: Planned,
 ) {
   return {
-    ...{ host: name, wave, blockedBecause: blocker ?? '', fromImage: host.image },
+    ...{ host: name, wave, blockedBecause: blocker?.text ?? '', fromImage: host.image },
     toImage: wanted?.image ?? '',
     askedAtGate: needsGate(record, isServing(host)),
     kind: host.state === HostState.PROVISIONED ? RunKind.REIMAGE : RunKind.PROVISION,
