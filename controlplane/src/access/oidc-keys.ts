@@ -45,7 +45,8 @@ export class OidcKeys {
   #fetched: Fetched | undefined;
   #underWay: Promise<void> | undefined;
   #triedMs = Number.NEGATIVE_INFINITY;
-  #trouble = '';
+  /** Why the last fetch failed; undefined: it did not. */
+  #trouble: { readonly text: string } | undefined;
 
   constructor(issuer: string, deps: { readonly clock: Clock; readonly log: Log }, web: WebClient) {
     this.#issuer = issuer;
@@ -84,13 +85,14 @@ export class OidcKeys {
 
   /** A possible reason for a missing key: the last fetch failed. */
   trouble(): ApiFailure | undefined {
-    return this.#trouble === '' ? undefined : this.#away();
+    return this.#trouble === undefined ? undefined : this.#away();
   }
 
   #away(): ApiFailure {
+    const why = this.#trouble?.text ?? 'its last answer is too old';
     return unavailable(
       'ISSUER_UNAVAILABLE',
-      `The identity provider ${this.#issuer} does not tell its keys (${this.#trouble}), so that ` +
+      `The identity provider ${this.#issuer} does not tell its keys (${why}), so that ` +
         'its tokens cannot be checked now. Try again, or use a token of this control plane.',
       refetchAfterMs,
     );
@@ -105,11 +107,11 @@ export class OidcKeys {
     this.#underWay = this.#load().then(
       (loaded) => {
         this.#fetched = { ...loaded, atMs: this.#deps.clock.nowMs() };
-        this.#trouble = '';
+        this.#trouble = undefined;
         this.#underWay = undefined;
       },
       (error: unknown) => {
-        this.#trouble = errorText(error);
+        this.#trouble = { text: errorText(error) };
         this.#underWay = undefined;
         const fields = { issuer: this.#issuer };
         this.#deps.log.warn(

@@ -136,6 +136,7 @@ test('a refused event is shown, and delivered when it is asked for again', async
   expect(letter).toMatchObject({ attempts: 3, problem: expect.stringContaining('answered 422') });
   const { status } = await fixture.eventSinks.getEventSink({ name: parent });
   expect(status?.problem).toContain('answered 422');
+  expect(status?.problemSince).toBeDefined();
   there.answer(204);
   const before = there.requests.length;
   const events = [letter?.event?.id ?? ''];

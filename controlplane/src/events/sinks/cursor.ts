@@ -37,12 +37,11 @@ export interface CursorParts {
   readonly replicaId: ReplicaId;
 }
 
-/** What the record contains besides the position. */
+/** Deliveries fail. */
 export interface Standstill {
-  /** Why nothing is delivered; empty: it is. */
+  readonly sinceMs: number;
+  /** Why the last attempt failed, for people. */
   readonly problem: string;
-  readonly sinceMs: number | undefined;
-  readonly lastDeliveryMs: number | undefined;
 }
 
 /** '' without a sink. */
@@ -76,8 +75,7 @@ export async function takeCursor(
   const from = record === undefined ? positionsFrom(store, begin) : positionsOf(record);
   const cursor = new HeldCursor(parts, key, kept?.revision ?? 'absent', {
     positions: { ...from, incarnation: store.incarnation },
-    problem: record?.problem ?? '',
-    sinceMs: msOf(record?.problemSince),
+    standstill: standstillOf(record),
     lastDeliveryMs: msOf(record?.lastDeliveryTime),
   });
   const isTaken = await cursor.write();
@@ -94,8 +92,21 @@ function positionsOf({ incarnation, since, revisions }: wire.EventCursorRecord):
   };
 }
 
-interface CursorState extends Standstill {
+/** The time decides: the text is for people. */
+function standstillOf(record: wire.EventCursorRecord | undefined): Standstill | undefined {
+  const sinceMs = msOf(record?.problemSince);
+  return sinceMs === undefined ? undefined : { sinceMs, problem: record?.problem ?? '' };
+}
+
+interface CursorState {
   readonly positions: Positions;
+  /** Undefined: the last attempt did not fail. */
+  readonly standstill: Standstill | undefined;
+  readonly lastDeliveryMs: number | undefined;
+}
+
+function problemIn({ problem, sinceMs }: Standstill) {
+  return { problem, problemSince: timestampFromMs(sinceMs) };
 }
 
 /** A cursor that this replica holds. */
@@ -125,8 +136,8 @@ export class HeldCursor {
     return this.#state.positions;
   }
 
-  get standstill(): Standstill {
-    return this.#state;
+  get standstill(): Standstill | undefined {
+    return this.#state.standstill;
   }
 
   /** Whether another replica has taken it. */
@@ -169,15 +180,15 @@ export class HeldCursor {
     const { store, clock } = this.#parts;
     const state = this.#state;
     const askedMs = clock.suspendAwareMs();
-    const { positions, problem, sinceMs, lastDeliveryMs } = state;
+    const { positions, standstill, lastDeliveryMs } = state;
     const record = create(schema, {
       incarnation: positions.incarnation,
       since: BigInt(positions.since),
       revisions: Object.fromEntries(
         Object.entries(positions.revisions).map(([name, revision]) => [name, BigInt(revision)]),
       ),
-      ...{ holder, holdUntil: timestampFromMs(clock.nowMs() + forMs), problem },
-      ...(sinceMs === undefined ? {} : { problemSince: timestampFromMs(sinceMs) }),
+      ...{ holder, holdUntil: timestampFromMs(clock.nowMs() + forMs) },
+      ...(standstill === undefined ? {} : problemIn(standstill)),
       ...(lastDeliveryMs === undefined
         ? {}
         : { lastDeliveryTime: timestampFromMs(lastDeliveryMs) }),

@@ -251,17 +251,16 @@ class Delivery {
       return;
     }
     this.#cursor.note({ lastDeliveryMs: nowMs });
-    if (this.#cursor.standstill.problem !== '') {
-      this.#cursor.note({ problem: '', sinceMs: undefined });
-    }
+    if (this.#cursor.standstill !== undefined) this.#cursor.note({ standstill: undefined });
   }
 
   #noteProblem(problem: string): void {
     const { clock, log } = this.#parts;
-    const { problem: before, sinceMs = clock.nowMs() } = this.#cursor.standstill;
-    if (before === problem) return;
-    if (before === '') log.warn({ sink: this.#sink.sinkId }, `an event did not arrive: ${problem}`);
-    this.#cursor.note({ problem, sinceMs });
+    const before = this.#cursor.standstill;
+    if (before === undefined) {
+      log.warn({ sink: this.#sink.sinkId }, `an event did not arrive: ${problem}`);
+    } else if (before.problem === problem) return;
+    this.#cursor.note({ standstill: { problem, sinceMs: before?.sinceMs ?? clock.nowMs() } });
   }
 
   #noteMoved(): void {

@@ -253,7 +253,8 @@ function targetText({ spec }: EventSink): string {
 
 function fares({ spec, status }: EventSink): string {
   if (spec?.paused === true) return 'paused';
-  return status?.problem === '' ? 'delivers' : (status?.problem ?? '');
+  if (status === undefined) return '';
+  return status.problemSince === undefined ? 'delivers' : status.problem;
 }
 
 function show(io: CommandIo, { output }: SharedFlags, sink: EventSink): void {

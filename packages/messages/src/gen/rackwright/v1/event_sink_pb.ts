@@ -176,14 +176,14 @@ export type EventSinkStatus = Message<"rackwright.v1.EventSinkStatus"> & {
   lastDeliveryTime?: Timestamp | undefined;
 
   /**
-   * Why the last attempt failed; empty: it did not.
+   * Why the last attempt failed, in words for people.
    *
    * @generated from field: string problem = 2;
    */
   problem: string;
 
   /**
-   * Since when there has been a problem.
+   * Since when there has been a problem; unset: the last attempt did not fail.
    *
    * @generated from field: google.protobuf.Timestamp problem_since = 3;
    */

@@ -2883,13 +2883,15 @@ export type EventCursorRecord = Message<"rackwright.store.v1.EventCursorRecord">
   lastDeliveryTime?: Timestamp | undefined;
 
   /**
-   * Why the last attempt failed, and since when there has been a problem; empty: there is none.
+   * Why the last attempt failed, in words for people.
    *
    * @generated from field: string problem = 7;
    */
   problem: string;
 
   /**
+   * Since when there has been a problem; unset: the last attempt did not fail.
+   *
    * @generated from field: google.protobuf.Timestamp problem_since = 8;
    */
   problemSince?: Timestamp | undefined;
