@@ -103,6 +103,8 @@ describe('decisions by a text in a variable', () => {
   const decider = 'controlplane/src/host/explain/explain.ts';
   const planted = [
     'if (fate.startsWith(erases)) keep();',
+    "if (name.startsWith('power.')) keep();",
+    "return each.step.startsWith('run.');",
     "if (!text.endsWith(' handOff')) return text;",
     'const more = problems.filter(({ text }) => !said.includes(text));',
     'if (words?.includes(name)) skip();',

@@ -192,6 +192,7 @@ export {
   fileStep,
   isBurnIn,
   isErasure,
+  isTemplateStepOfRunner,
   ownPrefix,
   ownPriorityUsual,
   resetBmcStep,

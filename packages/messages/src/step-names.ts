@@ -51,6 +51,14 @@ export const verifyErasedStep = 'deploy.verify_erased';
 export const scriptStep = 'run.script';
 export const commandStep = 'run.command';
 export const fileStep = 'run.file';
+
+const ofTemplates: ReadonlySet<string> = new Set([scriptStep, commandStep, fileStep]);
+
+/** Whether a step of a template is one that the runner runs. */
+export function isTemplateStepOfRunner(stepName: string): boolean {
+  return ofTemplates.has(stepName);
+}
+
 /** The control plane calls an outside address for a template. */
 export const webhookStep = 'webhook';
 

@@ -2,12 +2,7 @@
  * Names of the engine's own steps, and queries about steps by their names. Any other name is a step
  * of the agent or of the runner: a mistyped name would be sent there.
  */
-import {
-  awaitImageStep,
-  fetchImageStep,
-  type webhookStep,
-  type writeImageStep,
-} from '@rackwright/messages';
+import { awaitImageStep, fetchImageStep, webhookStep, writeImageStep } from '@rackwright/messages';
 
 export const engineSteps = {
   verifyAccess: 'bmc.verifyAccess',
@@ -33,6 +28,32 @@ export type EngineStep =
   | (typeof ofAgent)[number]
   | typeof writeImageStep
   | typeof webhookStep;
+
+/** Whether each step with a definition boots the runner or ends it. */
+const runnerMoves: Readonly<Record<EngineStep, boolean>> = {
+  [engineSteps.off]: true,
+  [engineSteps.on]: true,
+  [engineSteps.bootRunner]: true,
+  [engineSteps.bootRescue]: true,
+  [engineSteps.bootImage]: true,
+  [engineSteps.awaitRunner]: true,
+  [engineSteps.verifyAccess]: false,
+  [engineSteps.inspect]: false,
+  [engineSteps.inspectAgain]: false,
+  [engineSteps.forget]: false,
+  [engineSteps.hold]: false,
+  [engineSteps.wait]: false,
+  [fetchImageStep]: false,
+  [awaitImageStep]: false,
+  [writeImageStep]: false,
+  [webhookStep]: false,
+};
+const moves: ReadonlyMap<string, boolean> = new Map(Object.entries(runnerMoves));
+
+/** Whether a step with this name boots the runner or ends it. */
+export function movesRunnerByName(name: string): boolean {
+  return moves.get(name) === true;
+}
 
 /** From any system on the host into the runner. */
 export const intoRunner = [

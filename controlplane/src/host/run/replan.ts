@@ -10,6 +10,7 @@ import {
   actors,
   type agent,
   commandStep,
+  isTemplateStepOfRunner,
   ownPrefix,
   type Run,
   type RunFailure,
@@ -23,7 +24,7 @@ import { causedBy, isStepOver, type Pass, type PassView, runName } from '../pass
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
-import { knownSteps, offered, templateOnly } from './known-steps.ts';
+import { knownSteps, offered } from './known-steps.ts';
 import { automaticSteps, newStep, renderBody } from './render.ts';
 import { calledStep, isPlannedToSkip } from './step-parts.ts';
 import { isEngineStep } from './steps.ts';
@@ -71,7 +72,7 @@ function lackOf(run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   const step = run.steps.slice(run.currentStep).find((step) => {
     const { name, state } = step;
     const comes = state === StepState.PENDING && !isPlannedToSkip(step);
-    return comes && name.startsWith(templateOnly) && !names.has(name);
+    return comes && isTemplateStepOfRunner(name) && !names.has(name);
   });
   return step === undefined ? undefined : lacks(ready, step.name);
 }

@@ -5,7 +5,7 @@
  */
 import { type Run, StepState } from '@rackwright/messages';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
+import { engineSteps, isBootStep, isOfTemplate, movesRunnerByName } from '../pass/step-names.ts';
 
 /** Positions in a list, both inclusive. */
 export interface StepRange {
@@ -34,7 +34,7 @@ export function isRunnerUp({ steps }: Run, index: number): boolean {
 
 /** Whether a step boots the runner or ends it. */
 export function movesRunner({ name, handOff }: StepView): boolean {
-  return handOff || name.startsWith('power.') || name === engineSteps.awaitRunner;
+  return handOff || movesRunnerByName(name);
 }
 
 /** The name of a step for people: its own title, where it has one. */

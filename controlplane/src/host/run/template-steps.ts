@@ -12,7 +12,13 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { RerunClass, type RunStep, RunStepSchema, StepState } from '@rackwright/messages';
+import {
+  isTemplateStepOfRunner,
+  RerunClass,
+  type RunStep,
+  RunStepSchema,
+  StepState,
+} from '@rackwright/messages';
 import type { KnownStep } from '../../steps/index.ts';
 import { engineSteps, intoRunner, isBootStep } from '../pass/step-names.ts';
 import type { WorkflowStep } from '../pass/types.ts';
@@ -67,7 +73,7 @@ export function stepsOfWorkflow(
 
 /** Whether it runs in the runner: a step that is known to be skipped does not. */
 function isInRunner(each: WorkflowStep): boolean {
-  return !isPlannedToSkip(each) && each.step.startsWith('run.');
+  return !isPlannedToSkip(each) && isTemplateStepOfRunner(each.step);
 }
 
 function afterwards(each: WorkflowStep, before: RunnerIs): RunnerIs {
