@@ -165,7 +165,7 @@ test('an agent that dies meanwhile goes on with what it had, and the runner read
   const dies = (response: ServerResponse): void => void response.destroy();
   const { coming, ended, life, origin } = await underWay(dies, { stops: false });
   await life.end();
-  await expect(coming.whole).rejects.toMatchObject({ kind: 'unreachable' });
+  await expect(coming.whole).rejects.toMatchObject({ kind: 'cancelled' });
   const next = await startLife(life.port);
   expect(next.cache.find(digest)).toBeUndefined();
   const again = await next.begin(origin.url);

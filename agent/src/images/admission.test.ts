@@ -53,7 +53,7 @@ test('a host that has given up keeps no place in the queue', async () => {
   const gone = enter('b', 'b', stop.signal);
   void enter('c');
   stop.abort();
-  await expect(gone).rejects.toMatchObject({ kind: 'unreachable', message: 'given up' });
+  await expect(gone).rejects.toMatchObject({ kind: 'cancelled', message: 'given up' });
   expect(places()).toMatchObject({ c: 1 });
   await leave('a');
   expect(entered).toEqual(['a', 'c']);

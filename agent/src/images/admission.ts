@@ -42,7 +42,7 @@ export class ImageAdmission {
     signal: AbortSignal,
     onPosition: (position: number) => void,
   ): Promise<() => void> {
-    if (signal.aborted) throw new OciError('unreachable', 'given up');
+    if (signal.aborted) throw new OciError('cancelled', 'given up');
     if (this.#inside >= this.#limits.atOnceMax) await this.#wait(host, signal, onPosition);
     else this.#inside += 1;
     let isInside = true;
@@ -65,7 +65,7 @@ export class ImageAdmission {
     const admitted = Promise.withResolvers<void>();
     const waiting: Waiting = { onPosition, admit: admitted.resolve, position: 0 };
     const giveUp = (): void => {
-      if (this.#remove(host, waiting)) admitted.reject(new OciError('unreachable', 'given up'));
+      if (this.#remove(host, waiting)) admitted.reject(new OciError('cancelled', 'given up'));
     };
     this.#queues.set(host, [...(this.#queues.get(host) ?? []), waiting]);
     this.#waiting += 1;

@@ -259,7 +259,7 @@ describe('several who want one blob', () => {
     const holds = [first, second].map(({ signal }) => hold(cache, bytes, slow, signal));
     const outcomes = Promise.allSettled(holds);
     first.abort();
-    await expect(holds[0]).rejects.toMatchObject({ kind: 'unreachable' });
+    await expect(holds[0]).rejects.toMatchObject({ kind: 'cancelled' });
     gate.resolve();
     await expect(holds[1]).resolves.toBe(digestOf(bytes));
     await outcomes;
@@ -269,7 +269,7 @@ describe('several who want one blob', () => {
     const only = new AbortController();
     const lost = hold(cache, other, never, only.signal);
     only.abort();
-    await expect(lost).rejects.toMatchObject({ kind: 'unreachable' });
+    await expect(lost).rejects.toMatchObject({ kind: 'cancelled' });
     stuck.resolve();
     // A caller that arrives while it ends gets the blob from a fetch of its own.
     await hold(cache, other);

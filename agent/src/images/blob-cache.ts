@@ -199,7 +199,7 @@ export class BlobCache {
     const { digest } = wanted;
     await this.#load();
     while (!(await this.holdIfHere(digest))) {
-      if (signal.aborted) throw new OciError('unreachable', 'given up');
+      if (signal.aborted) throw new OciError('cancelled', 'given up');
       const joined = this.#fetching.get(digest);
       const fetching = joined ?? this.#begin(wanted, source, retryDelaysMs);
       try {
@@ -351,7 +351,7 @@ export class BlobCache {
     const leave = (): void => {
       listeners.delete(listener);
       if (listeners.size === 0) stop.abort();
-      gone.reject(new OciError('unreachable', 'given up'));
+      gone.reject(new OciError('cancelled', 'given up'));
     };
     signal.addEventListener('abort', leave, { once: true });
     markHandled(gone.promise);

@@ -57,7 +57,7 @@ class GatedSource implements BlobSource {
   }
 
   async open(_: unknown, from: number, signal: AbortSignal | undefined) {
-    if (signal?.aborted === true) throw new OciError('unreachable', 'given up');
+    if (signal?.aborted === true) throw new OciError('cancelled', 'given up');
     this.asked.push(from);
     return { start: from, chunks: this.#chunks(from, signal), close: () => {} };
   }

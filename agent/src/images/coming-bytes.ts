@@ -55,7 +55,7 @@ export class ComingBytes {
     const life = this.#life;
     return async (at, signal) => {
       for (;;) {
-        if (signal.aborted) throw new OciError('unreachable', 'given up');
+        if (signal.aborted) throw new OciError('cancelled', 'given up');
         if (this.#state === 'failed' || this.#life !== life) {
           throw new OciError('unreachable', 'the blob does not come to its end');
         }

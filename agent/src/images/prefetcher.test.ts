@@ -30,7 +30,7 @@ function setUp() {
     try {
       for (let part = 1; part <= 10; part += 1) {
         await time.sleep(500);
-        if (signal.aborted) throw new OciError('unreachable', 'given up');
+        if (signal.aborted) throw new OciError('cancelled', 'given up');
         tell({ phase: 'fetching', fetchedBytes: part, allBytes: 10 });
       }
     } finally {

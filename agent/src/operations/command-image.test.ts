@@ -111,7 +111,7 @@ test.each([
 
 const untilAborted: Fetch = (_, signal) =>
   new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
+    signal.addEventListener('abort', () => reject(new OciError('cancelled', 'given up')));
   });
 
 test('the operation can be cancelled, or time out, while its image is fetched', async () => {

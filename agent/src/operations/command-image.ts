@@ -85,6 +85,7 @@ export function resultOfOci(error: OciError): FinalResult {
   const { kind, message } = error;
   switch (kind) {
     case 'unreachable':
+    case 'cancelled':
     case 'tooMany':
     case 'noSpace':
       return registryLater(error);

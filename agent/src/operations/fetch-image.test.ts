@@ -28,7 +28,7 @@ function fetching(
     asked.push(`${host} ${needs}`);
     tellMore = () => tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
     tellMore();
-    signal.addEventListener('abort', () => whole.reject(new OciError('unreachable', 'given up')));
+    signal.addEventListener('abort', () => whole.reject(new OciError('cancelled', 'given up')));
     const disk = { blob, format: 'raw', architecture: 'amd64', ...declared } as const;
     const set = { kernel: blob, initrds: [], kernelArguments };
     const image = { version: '', ...(netboot ? { netboot: set } : { disk }) };

@@ -96,6 +96,7 @@ export function resultOfHostImage(error: OciError): FinalResult {
   switch (kind) {
     case 'tooMany':
     case 'unreachable':
+    case 'cancelled':
       return registryLater(error);
     default: {
       const remedy = remedies[kind];

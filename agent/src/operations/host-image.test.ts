@@ -192,6 +192,7 @@ test('each failure of a registry is told apart before a runner is ordered', asyn
     malformed: 'badImage',
     tooMany: 'transientError',
     unreachable: 'transientError',
+    cancelled: 'transientError',
   });
 });
 
@@ -204,7 +205,7 @@ test('the step fails when its time is over while the image is fetched', async ()
   const { run, time } = setUp(
     (_host, _wanted, signal) =>
       new Promise((_resolve, reject) => {
-        signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
+        signal.addEventListener('abort', () => reject(new OciError('cancelled', 'given up')));
       }),
   );
   const ended = run(notOrdered);
@@ -239,7 +240,7 @@ test('the wait for a slot ends early enough to leave the step its own time', asy
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
     tell({ phase: 'queued', position: 7 });
     return new Promise((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
+      signal.addEventListener('abort', () => reject(new OciError('cancelled', 'given up')));
     });
   });
   Object.assign(request, withSlotTime);
@@ -255,7 +256,7 @@ test('the step fails when its own time ends in the fetch, before the deadline', 
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
     tell({ phase: 'admitted' });
     return new Promise((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
+      signal.addEventListener('abort', () => reject(new OciError('cancelled', 'given up')));
     });
   });
   Object.assign(request, withSlotTime);

@@ -181,6 +181,7 @@ const failureNames: Readonly<Record<OciFailureKind, FailureName>> = {
   untrusted: 'registryUnreachable',
   refused: 'registryUnreachable',
   unreachable: 'registryUnreachable',
+  cancelled: 'registryUnreachable',
   tooMany: 'registryUnreachable',
   notFound: 'imageNotFound',
   noPlatform: 'wrongArchitecture',

@@ -33,6 +33,7 @@ const notPushedCodes: Partial<Record<OciFailureKind, number>> = {
   unauthorized: exitCodes.notAllowed,
   notFound: exitCodes.notFound,
   unreachable: exitCodes.unreachable,
+  cancelled: exitCodes.unreachable,
   tooMany: exitCodes.unreachable,
 };
 

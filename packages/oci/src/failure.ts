@@ -21,6 +21,8 @@ export const ociFailures = [
   'tooMany',
   /** It does not answer, or has trouble of its own: it may pass. */
   'unreachable',
+  /** The caller gave it up. */
+  'cancelled',
   /**
    * Its answers are not those of a registry: no TLS, a proxy, a redirect to nowhere. The image may
    * be fine; the access has to be checked.

@@ -302,13 +302,19 @@ describe('a blob', () => {
     const missing = digestOf(Buffer.from('x')).replace(/..$/, '00') as typeof digest;
     await expect(source.open(missing, 0, undefined)).rejects.toMatchObject({ kind: 'notFound' });
   });
+
+  test('a blob that its caller gives up is cancelled, and its agent is not away', async () => {
+    const source = plainBlobs(pagesWeb(() => ({ body: bytes })).web, 'http://10.0.0.3:8080');
+    const given = source.open(digest, 0, AbortSignal.abort());
+    await expect(given).rejects.toMatchObject({ kind: 'cancelled', message: 'given up' });
+  });
 });
 
 test.each([
   [{ kind: 'unreachable', message: 'nobody', mayHaveArrived: false }, 'unreachable'],
   [{ kind: 'untrusted', message: 'self-signed' }, 'untrusted'],
   [{ kind: 'noHttp', message: 'what' }, 'refused'],
-  [{ kind: 'cancelled' }, 'unreachable'],
+  [{ kind: 'cancelled' }, 'cancelled'],
 ] as const)('failure %# of a connection has its own error', async (outcome, kind) => {
   const { web } = pagesWeb(() => outcome);
   const client = new RegistryClient(web, { registry, plainHttp: false, credential });

@@ -12,7 +12,7 @@ export function answerOf(outcome: WebOutcome, host: string): WebAnswer {
     case 'answered':
       return outcome;
     case 'cancelled':
-      throw new OciError('unreachable', 'given up');
+      throw new OciError('cancelled', 'given up');
     case 'noHttp':
       throw new OciError('refused', `${host} cannot be asked so: ${outcome.message}`);
     case 'forbidden':

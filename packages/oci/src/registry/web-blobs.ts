@@ -24,7 +24,7 @@ export function plainBlobs(
       const url = `${base}/v2/blobs/${digest.replace(':', '/')}`;
       const headers = from === 0 ? {} : { range: `bytes=${from}-` };
       const answer = await web.send({ method: 'GET', url, headers }, limits, signal);
-      if (answer.kind === 'cancelled') throw new OciError('unreachable', 'given up');
+      if (answer.kind === 'cancelled') throw new OciError('cancelled', 'given up');
       if (answer.kind !== 'answered') throw new OciError('unreachable', answer.message);
       const start = startOf(answer, from);
       if (start !== undefined) {
