@@ -2,7 +2,7 @@
  * Reads of BMCs on a person's request: sensors, the event log, firmware and its settings. A read is
  * no operation: nothing is journalled, and each request gets one answer.
  *
- * B1 A read gives way to every action on the BMC, as a look at power does (P2). The read is then
+ * B1 A read gives way to every action on the BMC, as a power reading does (P2). The read is then
  *    answered `busy`.
  * B2 A BMC that is not the expected one is read no further.
  * B3 The number of reads, their time and the size of an answer are bounded.

@@ -1,5 +1,5 @@
 /**
- * Shows consoles of hosts to people who look through the control plane. A view is no operation:
+ * Shows consoles of hosts to people who read through the control plane. A view is no operation:
  * nothing is journalled, and nothing here writes to a console.
  *
  * V1 A view gives way to every action on the BMC, and ends nobody else's session. While it waits it

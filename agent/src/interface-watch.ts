@@ -15,11 +15,11 @@ export interface InterfaceWatchParts {
   readonly names: readonly string[];
   /** The interfaces at the opening of the sockets. */
   readonly atStart: InterfaceIndexes;
-  /** Called once; nothing is looked at afterwards. */
+  /** Called once; nothing is read afterwards. */
   readonly onCome: (name: string) => void;
 }
 
-/** It has to be there at two looks: an unstable card is waited for. */
+/** It has to be there at two checks: an unstable card is waited for. */
 const pollMs = 5_000;
 /**
  * Lists the interfaces of this process's network; /sys may show another network's, as in a
@@ -31,7 +31,7 @@ const listLine = /^(\d{1,10})\s+(\S+)\s/;
 
 /** The present interfaces. Never rejects: an interface that cannot be read counts as absent. */
 export async function readInterfaces(disk: Pick<Disk, 'read'>): Promise<InterfaceIndexes> {
-  // Another look follows in a few seconds.
+  // Another check follows in a few seconds.
   const bytes = await disk.read(listPath).catch(() => undefined);
   const indexes = new Map<string, number>();
   for (const line of new TextDecoder().decode(bytes).split('\n')) {
@@ -41,7 +41,7 @@ export async function readInterfaces(disk: Pick<Disk, 'read'>): Promise<Interfac
   return indexes;
 }
 
-/** Looks from now on until an interface has appeared, or it is cancelled. */
+/** Checks from now on until an interface has appeared, or it is cancelled. */
 export function watchInterfaces(parts: InterfaceWatchParts): Cancel {
   const { clock, disk, log, names, atStart, onCome } = parts;
   if (names.length === 0) return () => {};

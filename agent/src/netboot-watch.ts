@@ -23,7 +23,7 @@ export interface NetbootSighting {
   readonly stage: string;
 }
 
-/** The part of the boot memory that is looked at. */
+/** The part of the boot memory that is read. */
 export interface NetbootMemory {
   readonly snapshot: {
     readonly hosts: readonly { readonly hostUid: HostUid; readonly hostName: HostName }[];

@@ -164,7 +164,7 @@ export class AgentNetworkFaults {
     return create(agent.NetworkFaultsSchema, { faults });
   }
 
-  /** Looks again when the first of them may be over. */
+  /** Checks again when the first of them may be over. */
   #expire(): void {
     this.#expiry?.();
     this.#expiry = undefined;

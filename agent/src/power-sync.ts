@@ -1,15 +1,15 @@
 /**
  * Power sync (DESIGN §3): polls the power of the rack's hosts by itself, at the period that the
- * control plane sets, and reports changes. One look reads; nothing here ever switches.
+ * control plane sets, and reports changes. A poll only reads; nothing here ever switches.
  *
- * P1 Only hosts of the last PowerSync are looked at, with secrets that came in the session.
- * P2 A look never delays an operation: the governor admits it only when nothing else wants the BMC,
+ * P1 Only hosts of the last PowerSync are polled, with secrets that came in the session.
+ * P2 A poll never delays an operation: the governor admits it only when nothing else wants the BMC,
  *    and stops it when an operation comes. A host with an exclusive operation is skipped, unless
  *    that waits for a runner that is gone: then a host that is off explains the absence.
  * P3 A sight of a host while, or before, an operation worked on it is not reported: the operation's
  *    result is.
- * P4 A refused password is not presented again by a look (the governor's invariant 4).
- * P5 Power is reported only of a BMC that has said in the same look, or shortly before, that it is
+ * P4 A refused password is not presented again by a poll (the governor's invariant 4).
+ * P5 Power is reported only of a BMC that has said in the same poll, or shortly before, that it is
  *    the expected machine.
  * P6 Only changes are reported; each round ends with a digest, which repairs lost reports.
  */
@@ -41,13 +41,13 @@ export interface PowerSyncLimits {
   readonly periodLongestMs: number;
   /** BMCs of the rack that are asked at once. */
   readonly readsMax: number;
-  /** Looks in a row without an answer, or their duration, after which silence is reported. */
+  /** Polls in a row without an answer, or their duration, after which silence is reported. */
   readonly silentReadsMax: number;
   readonly silentMs: number;
   /** The identity is read anew every so many rounds, and before any report of a power change. */
   readonly identityRounds: number;
   readonly hostsMax: number;
-  /** The minimum time between two looks at one host outside its round. */
+  /** The minimum time between two polls of one host outside its round. */
   readonly outOfRoundMs: number;
 }
 
@@ -72,19 +72,19 @@ export interface PowerSyncParts {
   readonly limits?: PowerSyncLimits;
 }
 
-/** The outcome of one look; `nothing`: it was stopped, or the BMC had other work. */
+/** The outcome of one poll; `nothing`: it was stopped, or the BMC had other work. */
 type Sight =
   | { readonly kind: 'power'; readonly on: boolean; readonly hardware: HardwareHealth | undefined }
   | { readonly kind: 'trouble'; readonly trouble: agent.BmcTrouble; readonly message: string }
   | { readonly kind: 'nothing' };
 
-/** One host that is looked at. */
+/** One host that is polled. */
 interface Target {
   readonly asked: agent.PowerSyncHost;
   driver: BmcDriver | undefined;
   /** The secret that the driver was made with. */
   driverVersion: bigint;
-  /** Breaks off the look under way. */
+  /** Breaks off the poll under way. */
   abort: AbortController | undefined;
   cancelTimer: Cancel;
   /** Grows whenever an operation works on the host (P3). */
@@ -99,7 +99,7 @@ interface Target {
   /** The round in which the BMC was last identified; 0: not yet. */
   identifiedInRound: number;
   silence: { readonly sinceMs: number; readonly reads: number } | undefined;
-  /** When it was last looked at outside its round. */
+  /** When it was last polled outside its round. */
   outOfRoundAtMs: number;
 }
 
@@ -123,7 +123,7 @@ export class PowerSync implements PowerReadings {
     // Each host once in its round, and once outside it.
     const queueLimits = { atOnceMax, waitingMax: 2 * hostsMax };
     const read = (target: Target): Promise<void> => this.#readTarget(target);
-    this.#due = new BoundedQueue(queueLimits, read, () => this.#allLooked());
+    this.#due = new BoundedQueue(queueLimits, read, () => this.#allRead());
   }
 
   sessionOpened(): void {
@@ -193,7 +193,7 @@ export class PowerSync implements PowerReadings {
     return this.#targets.get(target.asked.hostUid) === target;
   }
 
-  /** Looks are spread over the period, each host somewhere in a stretch of its own. */
+  /** Polls are spread over the period, each host somewhere in a stretch of its own. */
   #beginRound(): void {
     const { clock, random } = this.#parts;
     this.#cancelRound();
@@ -208,7 +208,7 @@ export class PowerSync implements PowerReadings {
     }
   }
 
-  /** A host that is added in mid-round is looked at in the rest of it. */
+  /** A host that is added in mid-round is polled in the rest of it. */
   #joinRound(targets: readonly Target[]): void {
     const { clock, random } = this.#parts;
     const leftMs = Math.max(this.#roundEndsMs - clock.suspendAwareMs(), 0);
@@ -222,7 +222,7 @@ export class PowerSync implements PowerReadings {
     });
   }
 
-  /** A round that takes longer than its period ends when its last look does. */
+  /** A round that takes longer than its period ends when its last poll does. */
   #endRound(): void {
     this.#roundOver = true;
     if (this.#due.size > 0) {
@@ -233,7 +233,7 @@ export class PowerSync implements PowerReadings {
     this.#beginRound();
   }
 
-  #allLooked(): void {
+  #allRead(): void {
     if (this.#roundOver && this.#targets.size > 0) this.#endRound();
   }
 

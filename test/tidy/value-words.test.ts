@@ -12,6 +12,10 @@ test.each([
   ['const told = 1;', 'told'],
   ['function placeOf(text: string) {', 'placeOf'],
   ['  readonly #standing = new Map();', 'standing'],
+  ['  #stood(): boolean {', 'stood'],
+  ['let lookedAtMs = 0;', 'lookedAtMs'],
+  ['class LookingUp {', 'LookingUp'],
+  ['const isPlaced = true;', 'isPlaced'],
   ['  queuePlaces: number;', 'queuePlaces'],
   ['const run = (where: Rack | Fleet) => 1;', 'where'],
   ['const { world, ...others } = read();', 'world'],
@@ -28,7 +32,7 @@ test.each([
   ['a key of an object literal', 'log.warn({ where: address, what: kind }, text);'],
   ['a text', "const words = 'what the host told';"],
   ['a comment', '// where the door is'],
-  ['a longer word', 'const replaced = returned + outlook + somewhere;'],
+  ['a longer word', 'const replaced = returned + outlook + outstanding + somewhere;'],
   ['an exception', 'const { queuePlace } = message;'],
 ])('no replaced word is found in %s', (_, text) => {
   expect(findValueWords({ path: 'agent/src/some.ts', text })).toEqual([]);

@@ -10,13 +10,13 @@
 import { codeOf } from './code-text.ts';
 import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
-/** What each word stands for; a plural counts as its singular. */
+/** What each word stands for; an inflected form counts as its word (`formOf`). */
 export const valueWords: Readonly<Record<string, string>> = {
   door: 'a listener or a connection',
   look: 'an observation, a reading, a check or a pass',
   place: 'a slot, a position, a path or a location',
   said: 'a verdict, a response, or what the text is of',
-  standing: 'a status, or what is present',
+  stand: 'a status, or what is present, valid or stored',
   told: 'a report, a response, or what was sent',
   turn: 'a slot',
   world: 'a snapshot',
@@ -72,7 +72,9 @@ function problemOf(name: string, path: string): string | undefined {
   const stays = namesThatStay.find((each) => each.name === name);
   if (stays !== undefined && stays.path?.test(path) !== false) return undefined;
   if (questionWords.has(name)) return `"${name}" does not say what the value is`;
-  const word = wordsOf(name).find((each) => Object.hasOwn(valueWords, each));
+  const word = wordsOf(name)
+    .map(formOf)
+    .find((each) => each !== undefined);
   return word && `"${name}" says "${word}"; name ${valueWords[word]}`;
 }
 
@@ -96,6 +98,12 @@ function wordsOf(name: string): string[] {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
     .toLowerCase()
-    .split(/[-_]/)
-    .map((word) => word.replace(/s$/, ''));
+    .split(/[-_]/);
+}
+
+/** The replaced word of which `word` is a form: "look" of "looks", "looked" and "looking". */
+function formOf(word: string): string | undefined {
+  if (word === 'stood') return 'stand';
+  const stem = word.replace(/(?:s|ed|ing)$/, '');
+  return [word, stem, `${stem}e`].find((each) => Object.hasOwn(valueWords, each));
 }

@@ -3,7 +3,7 @@
  * disk, while they are sent.
  *
  * Z1 Every request is answered without waiting: a refusal is as quick as an answer. Only a host
- *    that phones home waits until that is written down, a file for a look at its version, and a
+ *    that phones home waits until that is written down, a file for a check of its version, and a
  *    script until runners can dial the agent.
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */

@@ -30,8 +30,8 @@ export interface KeptFilesOptions {
 interface Entry {
   readonly bytes: Uint8Array;
   readonly version: string | undefined;
-  /** Monotonic, when it was looked at last. */
-  lookedAtMs: number;
+  /** Monotonic, when its version was checked last. */
+  checkedAtMs: number;
   users: number;
   drop: Cancel | undefined;
 }
@@ -57,7 +57,7 @@ export class KeptFiles {
   find(path: string): FoundFile {
     const entry = this.#entries.get(path);
     const nowMs = this.#options.clock.suspendAwareMs();
-    if (entry !== undefined && nowMs - entry.lookedAtMs < freshMs) return this.#lend(path, entry);
+    if (entry !== undefined && nowMs - entry.checkedAtMs < freshMs) return this.#lend(path, entry);
     const reading = this.#readings.get(path);
     if (reading !== undefined && reading !== 'later') this.#readings.delete(path);
     if (reading === undefined) this.#begin(path);
@@ -119,7 +119,7 @@ export class KeptFiles {
     const known = this.#entries.get(path);
     if (known !== undefined) {
       if (known.version !== undefined && known.version === found.version) {
-        known.lookedAtMs = clock.suspendAwareMs();
+        known.checkedAtMs = clock.suspendAwareMs();
         return undefined;
       }
       this.#forget(path, known);
@@ -134,11 +134,11 @@ export class KeptFiles {
       this.#bytes -= found.sizeBytes;
     }
     if (bytes === undefined) return 'missing';
-    // It grew while it was read: the next look finds it at rest.
+    // It grew while it was read: the next check finds it at rest.
     if (bytes.length !== found.sizeBytes || this.#closed) return undefined;
     const { version } = found;
-    const entry: Entry = { bytes, version, lookedAtMs: 0, users: 0, drop: undefined };
-    entry.lookedAtMs = clock.suspendAwareMs();
+    const entry: Entry = { bytes, version, checkedAtMs: 0, users: 0, drop: undefined };
+    entry.checkedAtMs = clock.suspendAwareMs();
     this.#bytes += bytes.length;
     this.#entries.set(path, entry);
     this.#dropLater(path, entry);

@@ -83,7 +83,7 @@ export async function openBmc(
   return drivers.driver(endpointOf(access, protocol, credential, expected));
 }
 
-/** The BMC of a host that is only looked at; undefined when its protocol is not supported here. */
+/** The BMC of a host that is only read; undefined when its protocol is not supported here. */
 export function bmcEndpoint(
   access: agent.BmcAccess,
   credential: Credential,

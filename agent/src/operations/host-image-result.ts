@@ -44,7 +44,7 @@ const ofTheHost: ReadonlySet<FailureName> = new Set<FailureName>([
 
 /**
  * Whether the runner may have read a wrong or unreadable image here: in that case a step may also
- * end as interrupted, or late. A doubt costs one look through the file.
+ * end as interrupted, or late. A doubt costs one reading of the file.
  */
 export function mayBeTheImage(result: FinalResult): boolean {
   if (result.kind === 'complete') return false;

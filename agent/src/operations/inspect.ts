@@ -50,7 +50,7 @@ function orderOf(operation: agent.Operation, request: agent.Inspect): RunnerOrde
   return { operation, bootOperationId, order: { case: 'inspect', value } };
 }
 
-/** The BMC is asked while the runner looks; `end` gives up the rest of the questions. */
+/** The BMC is asked while the runner inspects; `end` gives up the rest of the questions. */
 function askBmc(
   { driveLists }: InspectParts,
   { hostUid }: agent.Operation,

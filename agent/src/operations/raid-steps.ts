@@ -1,7 +1,7 @@
 /**
  * Steps on RAID volumes, by the BMC. The content of a deleted volume's drives is lost, and
  * afterwards the machine shows other disks. So the control plane allows these steps only in cleans
- * that boot anew, look at all disks, and erase them.
+ * that boot anew, read all disks, and erase them.
  */
 import { create } from '@bufbuild/protobuf';
 import { failed, type RaidType, raidTypes, type WantedVolume } from '@rackwright/bmc';

@@ -19,7 +19,7 @@ import { resultOfBmc } from './bmc-access.ts';
 
 /** Longest wait of a policy; a longer one is taken for a mistake. */
 const waitLongestMs = 3_600_000;
-/** Between two looks at the power: the first ones soon, for many systems stop fast. */
+/** Between two readings of the power: the first ones soon, for many systems stop fast. */
 const pollsAfterMs = [1_000, 2_000, 3_000] as const;
 const laterPollsAfterMs = 5_000;
 /** A machine that stopped by itself and is switched on again mostly is so within this. */

@@ -5,7 +5,7 @@ import type { BootGrantState } from '../session/index.ts';
 /**
  * Decides about a runner's Hello; pure.
  *
- * 1. The signature over our nonce proves the key; nothing else is looked at before.
+ * 1. The signature over our nonce proves the key; nothing else is read before.
  * 2. The first key that presents the token owns the boot: with it a runner may come back at any
  *    time, across restarts of ours; every other key is refused.
  * 3. A runner is accepted only when its kernel started after this grant was opened, that is after

@@ -131,7 +131,7 @@ export interface Executor {
   forgetHost(hostUid: HostUid): Promise<void>;
 }
 
-/** Looks at power beside the operations; its input comes from the session. */
+/** Polls power beside the operations; its input comes from the session. */
 export interface PowerReadings {
   /** A session has opened: reports of the session before may be lost. */
   sessionOpened(): void;

@@ -1,6 +1,6 @@
 /**
  * Whether an operation is one that this agent can understand (R8), and which checks it needs. Pure.
- * Details that only the executor can judge, such as a step's own arguments, are not looked at here.
+ * Details that only the executor can judge, such as a step's own arguments, are not checked here.
  */
 import { agent, byHand } from '@rackwright/messages';
 import type { ExecutedKind } from './executor.ts';
@@ -18,7 +18,7 @@ export type OperationCheck =
   | { readonly kind: 'cancel'; readonly targetId: string }
   | { readonly kind: 'unsupported'; readonly problem: string };
 
-/** Looks at every required field. `kinds`: the kinds that the executor supports. */
+/** Checks every required field. `kinds`: the kinds that the executor supports. */
 export function checkOperation(
   operation: agent.Operation,
   kinds: readonly ExecutedKind[],

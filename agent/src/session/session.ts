@@ -481,7 +481,7 @@ export class AgentSession {
   }
 }
 
-/** A power change by an operation needs no report, and it may happen during a look. */
+/** A power change by an operation needs no report, and it may happen during a poll. */
 function disturbing(executor: Executor, power: PowerReadings): Executor {
   return {
     ...executor,

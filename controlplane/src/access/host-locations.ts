@@ -1,6 +1,6 @@
 /**
  * Where the fleet's hosts are, from the rows of the fleet view. To check whether something belongs
- * to a host of a scope reads nothing from the store, and looks only at hosts of the scope.
+ * to a host of a scope reads nothing from the store, and examines only hosts of the scope.
  *
  * Must not: decide about a host itself. The view lags by a moment; a host is judged by its own
  * record.
@@ -22,7 +22,7 @@ export class HostLocations {
   /** Whether any host of the scope has this: "racks/RACK" or "credentials/CREDENTIAL". */
   some(scope: Scope, field: LocationField, name: string): boolean {
     const wanted = new Map([[field as string, name]]);
-    // A host of the scope has one of these; the view looks at the value with the fewest hosts.
+    // A host of the scope has one of these; the view examines the value with the fewest hosts.
     const locations = locationsOf(scope);
     const havings =
       locations.length === 0 ? [wanted] : locations.map((one) => new Map([one, ...wanted]));

@@ -192,10 +192,10 @@ class ScopedStore implements StateStore {
     return hostsInSight(this.#inner, this.#scope, this.#locations);
   }
 
-  async #sees(looked: { key: string; value: Uint8Array }, hosts: HostsInSight): Promise<boolean> {
-    const collection = looked.key.split('.')[0] ?? '';
+  async #sees(judged: { key: string; value: Uint8Array }, hosts: HostsInSight): Promise<boolean> {
+    const collection = judged.key.split('.')[0] ?? '';
     if (this.#only !== undefined && !this.#only.includes(collection)) return true;
-    return isInSight(this.#scope, looked, hosts);
+    return isInSight(this.#scope, judged, hosts);
   }
 
   /** Invariant 2. */

@@ -26,7 +26,7 @@ export interface HostsInSight {
   some(field: LocationField, name: string): boolean;
 }
 
-type Rule = (scope: Scope, looked: JudgedRecord, hosts: HostsInSight) => boolean | Promise<boolean>;
+type Rule = (scope: Scope, judged: JudgedRecord, hosts: HostsInSight) => boolean | Promise<boolean>;
 
 const always: Rule = () => true;
 
@@ -90,11 +90,11 @@ const rules: Readonly<Record<string, Rule>> = {
 /** Whether a caller with this scope sees the record. */
 export async function isInSight(
   scope: Scope,
-  looked: JudgedRecord,
+  judged: JudgedRecord,
   hosts: HostsInSight,
 ): Promise<boolean> {
-  const rule = rules[segment(looked.key, 0)];
-  return rule !== undefined && (await rule(scope, looked, hosts));
+  const rule = rules[segment(judged.key, 0)];
+  return rule !== undefined && (await rule(scope, judged, hosts));
 }
 
 /** The hosts of the store that are in the scope; `locations` knows where all hosts are. */

@@ -59,7 +59,11 @@ export function auditCalls(trail: AuditTrail, changes: (method: DescMethod) => b
         for (const method of service.methods) {
           const handler = handlers[method.localName];
           if (handler === undefined) continue;
-          handlers[method.localName] = lookedAt(method, handler, { trail, actorOf, inside });
+          handlers[method.localName] = withRefusalsNoted(method, handler, {
+            trail,
+            actorOf,
+            inside,
+          });
         }
         return { service, handlers };
       }),
@@ -112,7 +116,7 @@ interface Noting {
 }
 
 /** Records refusals of calls that `letIn` does not record. */
-function lookedAt(
+function withRefusalsNoted(
   method: DescMethod,
   handler: AnyHandler,
   { trail, actorOf, inside }: Noting,

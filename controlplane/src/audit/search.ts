@@ -59,11 +59,11 @@ export async function searchAudit(
 ): Promise<AuditPage> {
   const records: AuditRecord[] = [];
   let position = before ?? (await afterTime(log, search.endMs + lagMaxMs));
-  for (let looked = 0; looked < entriesPerPageMax; ) {
+  for (let entriesRead = 0; entriesRead < entriesPerPageMax; ) {
     const page = await log.back(LOG_PAGE_MAX, position);
     for (const entry of page.entries) {
       if (isOlder(entry, search.startMs - lagMaxMs)) return { records };
-      looked += 1;
+      entriesRead += 1;
       position = entry.position;
       const record = shownOf(entry);
       if (record === undefined || !fits(record, search) || !isSeen(record)) continue;

@@ -9,7 +9,7 @@ import { type EntryLog, LOG_PAGE_MAX } from '@rackwright/store';
 
 /** How far back from the newest entry the search goes: no call takes that long. */
 const spanMs = 3_600_000;
-const lookedAtMax = 64 * LOG_PAGE_MAX;
+const entriesReadMax = 64 * LOG_PAGE_MAX;
 const begunSuffix = '-begun';
 
 /** The id of the entry for the begin of a call. */
@@ -37,7 +37,7 @@ interface Scan {
 export async function unfinishedIn(
   log: EntryLog,
   beforeMs: number,
-  entriesMax = lookedAtMax,
+  entriesMax = entriesReadMax,
 ): Promise<Scan> {
   const ended = new Set<string>();
   const found: UnfinishedCall[] = [];
@@ -47,13 +47,13 @@ export async function unfinishedIn(
     unfinished: found.filter(({ id }) => !ended.has(id)),
     isCut,
   });
-  for (let looked = 0; looked < entriesMax; ) {
+  for (let entriesRead = 0; entriesRead < entriesMax; ) {
     const { entries, more } = await log.back(LOG_PAGE_MAX, position);
     for (const { id, value, atMs, position: at } of entries) {
       sinceMs ??= atMs - spanMs;
       if (atMs > 0 && atMs < sinceMs) return entryOf(false);
       position = at;
-      looked += 1;
+      entriesRead += 1;
       const { record, begun } = fromBinary(wire.AuditEntryRecordSchema, value);
       if (!begun) ended.add(id);
       else if (record?.time !== undefined && timestampMs(record.time) < beforeMs) {

@@ -80,8 +80,8 @@ export async function leftoverOf(config: StagingConfig, disk: Disk): Promise<Lef
   const { folder, identity } = stagingOf(config);
   if ((await disk.stat(folder)) === undefined) return 'nothing';
   const isStaged = (await disk.stat(identity)) !== undefined;
-  const isPlaced = (await disk.stat(`${config.dataFolder}/identity/complete`)) !== undefined;
-  return isPlaced && !isStaged ? 'finished' : 'unfinished';
+  const isInstalled = (await disk.stat(`${config.dataFolder}/identity/complete`)) !== undefined;
+  return isInstalled && !isStaged ? 'finished' : 'unfinished';
 }
 
 /**

@@ -7,7 +7,7 @@ import { formatPageToken, parseKeyToken } from './position.ts';
 export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
 /** Entries that one page reads. A page that has read so many ends early, perhaps empty. */
-export const lookedMax = 1_000;
+export const entriesReadMax = 1_000;
 /** A page ends early when it exceeds this size; the transport's maximum is 4 MiB. */
 export const pageBytesMax = 2 * 1024 * 1024;
 
@@ -47,7 +47,7 @@ export interface Page<T> {
  * another. `read` makes an item of an entry, or leaves it out; `filter` identifies the filter in
  * page tokens. The size of an item is that of its stored record, unless it is sent as more. Reads
  * the returned records and those that `read` and `isListed` leave out on the way; `read` is called
- * for at most `lookedMax`.
+ * for at most `entriesReadMax`.
  */
 export async function listPage<T>(
   store: StateStore,
@@ -87,11 +87,11 @@ export async function pageOf<T>(
   const items: T[] = [];
   let bytes = 0;
   let lastKey = '';
-  let looked = 0;
+  let entriesRead = 0;
   for await (const entry of source(after, size)) {
-    if (looked > lookedMax)
+    if (entriesRead > entriesReadMax)
       return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
-    looked += 1;
+    entriesRead += 1;
     const item = await read(entry);
     if (item === undefined) {
       lastKey = entry.key;

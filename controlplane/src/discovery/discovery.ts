@@ -2,10 +2,10 @@
  * Machines that netbooted and are not hosts: agents report them, they are matched with the manifest
  * and the rules of their rack, and become hosts.
  *
- * D1 Level-triggered: a change here causes another look at everything it affects. A missed change
- *    (a crash, another replica) is found by the periodic look at everything.
+ * D1 Level-triggered: a change here causes another pass over everything it affects. A missed change
+ *    (a crash, another replica) is found by the periodic pass over everything.
  * D2 The order of writes is: create the host, record it, mark the line of the manifest, remove the
- *    machine's record. A crash in between leaves a machine that is already a host; the next look
+ *    machine's record. A crash in between leaves a machine that is already a host; the next pass
  *    removes it. The request id of the host follows from machine or line, so the host is created
  *    once.
  * D4 A full list does not stop a machine that is expected or matches a rule: the oldest machine
@@ -62,7 +62,7 @@ import {
 
 export interface DiscoveryDependencies extends IntakeDependencies {
   readonly fleetView: HostFinder;
-  /** The longest pause between two looks at everything. */
+  /** The longest pause between two passes over everything. */
   readonly resyncIntervalMs: number;
   /** Records acceptances without a person; absent: they are not recorded. */
   readonly audit?: Pick<AuditTrail, 'keepOnce'>;
@@ -80,9 +80,9 @@ const readsAtOnce = 32;
 export class Discovery {
   readonly #deps: DiscoveryDependencies;
   readonly #reader: SnapshotReader;
-  /** Keys (`kept.ts`) of machines and lines that are due for a look; undefined: all. */
+  /** Keys (`kept.ts`) of machines and lines that are due for a pass; undefined: all. */
   #due: Set<string> | undefined = new Set();
-  /** The listed machines at the last look. */
+  /** The listed machines at the last pass. */
   #listed: ListedDiscovery | undefined;
   readonly #elsewhere = new SeenElsewhere();
   readonly #intake: Intake;
@@ -112,12 +112,12 @@ export class Discovery {
     this.#controller.stop();
   }
 
-  /** Machines of a rack ("racks/r1") that are listed and not accepted, at the last look. */
+  /** Machines of a rack ("racks/r1") that are listed and not accepted, at the last pass. */
   listedIn(rack: RackName): number {
     return this.#listed?.machines.countBy(rackKey(rack)) ?? 0;
   }
 
-  /** Remarks on a rack's discovery for people, a line each; from the last look. */
+  /** Remarks on a rack's discovery for people, a line each; from the last pass. */
   remarksOf(rack: Rack | undefined): string[] {
     const { name = '', spec } = rack ?? {};
     const listed = this.listedIn(name);
@@ -144,15 +144,15 @@ export class Discovery {
 
   /**
    * Something that a machine may have waited for has changed: the machines and lines with one of
-   * these keys (`kept.ts`) are looked at soon; undefined: all.
+   * these keys (`kept.ts`) are examined soon; undefined: all.
    */
   wake(keys?: readonly string[]): void {
     if (keys === undefined) this.#due = undefined;
     else for (const key of keys) this.#due?.add(key);
-    this.#controller.wake('machines', 'look');
+    this.#controller.wake('machines', 'due');
   }
 
-  /** The policy of a rack, "racks/RACK", has changed: its machines are looked at soon. */
+  /** The policy of a rack, "racks/RACK", has changed: its machines are examined soon. */
   wakeRack(rack: RackName): void {
     this.wake([rackKey(rack)]);
   }
@@ -169,7 +169,7 @@ export class Discovery {
       readonly requestId: RequestId;
       readonly actor: Actor;
       /** Revision of the listing that the person saw; undefined: any. */
-      readonly lookedAt?: StoreRevision | undefined;
+      readonly seenRevision?: StoreRevision | undefined;
       /** Rejects when the person may not create a host with this spec. */
       readonly check?: (spec: HostSpec) => Promise<void>;
     },
@@ -179,8 +179,8 @@ export class Discovery {
       const found = await this.#reader.readOne(id);
       if (found === undefined) return undefined;
       const { kept, hosts } = found;
-      const { lookedAt } = acceptance;
-      if (lookedAt !== undefined && lookedAt !== kept.revision) throw changedSince(kept);
+      const { seenRevision } = acceptance;
+      if (seenRevision !== undefined && seenRevision !== kept.revision) throw changedSince(kept);
       const known = hostOf(kept, hosts);
       if (known !== undefined) {
         throw failedPrecondition('IS_A_HOST', `${kept.machine.name}: ${known.words}.`);
@@ -249,7 +249,7 @@ export class Discovery {
     }
   }
 
-  /** D1: looks at everything with one of these keys; undefined: at everything. */
+  /** D1: examines everything with one of these keys; undefined: everything. */
   async #judge(keys: ReadonlySet<string> | undefined): Promise<void> {
     const touched = new Set(keys);
     const { machines } = await this.#noteListed();

@@ -57,7 +57,7 @@ export async function markLine(
   });
 }
 
-/** A line that has changed since the read is looked at again. */
+/** A line that has changed since the read is examined again. */
 async function markConflict(
   deps: LineDependencies,
   { id, revision }: Pick<KeptExpected, 'id' | 'revision'>,

@@ -31,7 +31,7 @@ export async function writeMachine(
   return written.kind === 'ok';
 }
 
-/** A machine that was seen again in the meantime stays until the next look. */
+/** A machine that was seen again in the meantime stays until the next pass. */
 export async function removeMachine(
   writer: RecordWriter,
   { id, revision }: KeptMachine,

@@ -156,9 +156,9 @@ function diffMembers(
     diffNamed(path, before, after, found);
     return;
   }
-  const placed = (list: readonly Member[]) =>
+  const byPosition = (list: readonly Member[]) =>
     new Map(list.map((member, at) => [String(at), member] as const));
-  diffNamed(path, placed(beforeList), placed(afterList), found);
+  diffNamed(path, byPosition(beforeList), byPosition(afterList), found);
 }
 
 function diffNamed(

@@ -63,22 +63,22 @@ export async function listHostRevisions(
   const token = parsePageToken(deps.store, filter, request.pageToken);
   const page: MessageInitShape<typeof HostRevisionSchema>[] = [];
   let bytes = 0;
-  let looked = 0;
+  let changesRead = 0;
   const from = token === '' ? undefined : Number(token);
   for await (const change of changesBack(deps, key, from)) {
-    const full = page.length >= size || bytes > pageBytesMax || looked >= changesPerPageMax;
+    const full = page.length >= size || bytes > pageBytesMax || changesRead >= changesPerPageMax;
     if (full) {
       const nextPageToken = formatPageToken(deps.store, filter, String(change.revision));
       return { revisions: page, nextPageToken };
     }
-    looked += 1;
+    changesRead += 1;
     const atMs = timeOf(change);
     if (atMs < range.startMs) break;
     if (change.kind === 'delete' || atMs >= range.endMs) continue;
     bytes += change.value.byteLength;
     page.push(revisionOf(deps, change));
   }
-  if (looked === 0 && from === undefined) throw notFound(request.name);
+  if (changesRead === 0 && from === undefined) throw notFound(request.name);
   return { revisions: page, nextPageToken: '' };
 }
 
@@ -173,8 +173,8 @@ interface LastUntil {
 async function lastUntil(deps: Stored, key: string, atMs: number): Promise<LastUntil> {
   const changes = changesBack(deps, key, undefined);
   let oldest: number | undefined;
-  for (let looked = 0; ; looked += 1) {
-    if (looked >= changesBackMax) throw tooFar(key, oldest ?? 0);
+  for (let changesRead = 0; ; changesRead += 1) {
+    if (changesRead >= changesBackMax) throw tooFar(key, oldest ?? 0);
     const next = await changes.next();
     if (next.done === true) {
       return { before: next.value, ...(oldest === undefined ? {} : { oldest }) };
@@ -192,10 +192,10 @@ async function factsAt(
   uid: HostUid,
   atMs: number,
 ): Promise<wire.HostFacts | undefined> {
-  let looked = 0;
+  let changesRead = 0;
   for await (const change of changesBack(deps, factsKey(hostId), undefined)) {
-    looked += 1;
-    if (looked > changesBackMax) throw tooFar(change.key, timeOf(change));
+    changesRead += 1;
+    if (changesRead > changesBackMax) throw tooFar(change.key, timeOf(change));
     if (timeOf(change) > atMs) continue;
     if (change.kind === 'delete') return undefined;
     const facts = fromBinary(wire.HostFactsSchema, change.value);

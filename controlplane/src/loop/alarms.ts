@@ -1,4 +1,4 @@
-/** At most one alarm per key, at a wall time: for records that name the time of their next look. */
+/** At most one alarm per key, at a wall time: for records that name the time of their next pass. */
 import type { Cancel, Clock } from '@rackwright/platform';
 
 export class Alarms {

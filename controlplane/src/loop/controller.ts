@@ -6,7 +6,7 @@
  * 1. One pass at a time over a thing; a new caller waits for earlier ones.
  * 2. Several wake-ups of a thing before its next pass are merged into one, for each reason.
  * 3. The number of woken passes at once is bounded, in the order of waking: a thing that is woken
- *    repeatedly goes behind all others. A look at everything goes behind them (`lanes.ts`). A pass
+ *    repeatedly goes behind all others, a pass over everything behind them (`lanes.ts`). A pass
  *    with a waiting caller does not queue, and other work of the process runs in between.
  * 4. A failed pass is repeated after a pause, which doubles up to a bound, or when woken.
  * 5. Nothing begins by itself after `stop`.
@@ -54,7 +54,7 @@ interface WakeUp<Thing, Reason> {
   readonly reason: Reason;
 }
 
-export class Controller<Thing = string, Reason extends string = 'look'> implements Passes {
+export class Controller<Thing = string, Reason extends string = 'due'> implements Passes {
   readonly #parts: ControllerParts<Thing, Reason>;
   readonly #passes = new OneByOne();
   readonly #alarms: Alarms;

@@ -1,5 +1,5 @@
 /**
- * A queue with two lanes: `soon`, and `later` for a look at everything. Pure.
+ * A queue with two lanes: `soon`, and `later` for a pass over everything. Pure.
  *
  * Invariants:
  * 1. Each id waits once, in one lane. An id that becomes `soon` leaves the other lane.

@@ -1,5 +1,5 @@
 /**
- * The slow resync: a look at everything, to find what a lost watch or a lost wake-up has missed.
+ * The slow resync: a pass over everything, to find what a lost watch or a lost wake-up has missed.
  */
 import type { Clock, Log } from '@rackwright/platform';
 
@@ -9,7 +9,7 @@ export interface ResyncParts {
   readonly resyncIntervalMs: number;
 }
 
-/** Looks an interval from now, and again an interval after each look, until `signal` aborts. */
+/** Passes an interval from now, and again an interval after each pass, until `signal` aborts. */
 export function resyncLater(
   parts: ResyncParts,
   check: () => Promise<void> | void,

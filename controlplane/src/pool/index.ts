@@ -10,7 +10,7 @@ export { foldsOf, type LedgerEntry, type LedgerFold } from './ledger/ledger-fold
 export { digestOf, imageProblem, pinProblem } from './policy/image-name.ts';
 export { poolKey, poolUidOf } from './policy/names.ts';
 export { windowProblems } from './policy/windows.ts';
-export { type LookedPool, Pools, type PoolsDependencies } from './shell/loop.ts';
+export { Pools, type PoolsDependencies, type ReconciledPool } from './shell/loop.ts';
 export {
   type PoolSnapshot,
   readSnapshot,

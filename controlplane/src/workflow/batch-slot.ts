@@ -69,8 +69,8 @@ export async function takeSlot(
     const next = acceptRun(before, id, { ...orderOf(record), use }, nowMs);
     const written = await writeRecord(deps, schema, workflowKey(id), next, expectedRevision);
     if (written.kind === 'conflict') return undefined;
-    const looked = await deps.workflows.reconcile(id);
-    return slotOf(deps, record, id, host, looked?.record ?? next);
+    const reconciled = await deps.workflows.reconcile(id);
+    return slotOf(deps, record, id, host, reconciled?.record ?? next);
   });
 }
 

@@ -40,14 +40,14 @@ export interface BatchesDependencies extends RequestDependencies {
   readonly retryDelayMs: number;
 }
 
-export interface LookedBatch {
+export interface BatchSnapshot {
   readonly record: wire.WorkflowBatchRecord;
   readonly revision: WorkflowSnapshot['revision'];
 }
 
 const schema = wire.WorkflowBatchRecordSchema;
 /**
- * The most rounds of one look: each gives slots or folds in ends; the hosts of a batch bound them.
+ * The most rounds of one pass: each gives slots or folds in ends; the hosts of a batch bound them.
  */
 const passesMax = 2_000;
 
@@ -105,15 +105,15 @@ export class Batches {
 
   /** Reconciles the batch soon. */
   wake(batchId: BatchId): void {
-    this.#controller.wake(batchId, 'look');
+    this.#controller.wake(batchId, 'due');
   }
 
   /** Reconciles the batch now; resolves with the resulting batch. */
-  reconcile(batchId: BatchId): Promise<LookedBatch | undefined> {
+  reconcile(batchId: BatchId): Promise<BatchSnapshot | undefined> {
     return this.#controller.take(batchId, () => this.#reconcile(batchId));
   }
 
-  async #reconcile(batchId: BatchId): Promise<LookedBatch | undefined> {
+  async #reconcile(batchId: BatchId): Promise<BatchSnapshot | undefined> {
     const { store, clock } = this.#deps;
     const key = batchKey(batchId);
     for (let pass = 0; pass < passesMax; pass++) {

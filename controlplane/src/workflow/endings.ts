@@ -12,7 +12,7 @@ import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '.
 import { carrierOf } from './decide.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
-import { existingWorkflow, lookedAt, type RequestDependencies } from './read.ts';
+import { existingWorkflow, type RequestDependencies, reconciledWorkflow } from './read.ts';
 import { endedBy, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
 
@@ -41,12 +41,13 @@ export async function cancelWorkflow(
       // For the host's state that was read: another run of it must not be ended.
       const outcome = await deps.hosts.request(id.hostId, abort, by, hostRevision);
       if (outcome.kind === 'refused') return undefined;
-      return lookedAt(deps, id);
+      return reconciledWorkflow(deps, id);
     }
-    if (carrier !== undefined || run.state === WorkflowRunState.RUNNING) return lookedAt(deps, id);
+    if (carrier !== undefined || run.state === WorkflowRunState.RUNNING)
+      return reconciledWorkflow(deps, id);
     const next = withRequestId(cancelled(record, reason, by, deps.clock.nowMs()), requestId);
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
-    return written.kind === 'conflict' ? undefined : lookedAt(deps, id);
+    return written.kind === 'conflict' ? undefined : reconciledWorkflow(deps, id);
   });
 }
 

@@ -1,6 +1,6 @@
 /** Workflows: templates bound to hosts; others import from here. */
 export { hostsWithSlot, isOver, shownBatch } from './batch-rules.ts';
-export type { Batches, LookedBatch } from './batches.ts';
+export type { Batches, BatchSnapshot } from './batches.ts';
 export { cancelWorkflow, deleteWorkflow } from './endings.ts';
 export { explainWorkflow } from './explain.ts';
 export { awaitedSlots, explainAwaited, withAwaitedSlots } from './explain-slot.ts';

@@ -69,7 +69,7 @@ export interface WorkflowsDependencies {
   readonly retryDelayMs: number;
 }
 
-/** A workflow after a look. */
+/** A workflow after a pass. */
 export interface WorkflowSnapshot {
   readonly record: wire.WorkflowRecord;
   readonly revision: number;
@@ -79,7 +79,7 @@ export interface WorkflowSnapshot {
 const resyncPage = 100;
 /** The least time of a resync for each workflow. */
 const resyncMsPerWorkflow = 40;
-/** The most decisions of one look; each writes, or ends the look. */
+/** The most decisions of one pass; each writes, or ends the pass. */
 const passesMax = 16;
 
 export class Workflows {
@@ -133,7 +133,7 @@ export class Workflows {
     this.#controller.stop();
   }
 
-  /** Calls `listener` after every look at a workflow. */
+  /** Calls `listener` after every pass over a workflow. */
   onReconcile(listener: (record: wire.WorkflowRecord) => void): void {
     this.#listeners.push(listener);
   }
@@ -143,14 +143,14 @@ export class Workflows {
     return this.#controller.take(id, () => this.#reconcile(id));
   }
 
-  /** Runs `work` without a concurrent look on this replica; other replicas may look. */
+  /** Runs `work` without a concurrent pass on this replica; other replicas may run one. */
   oneAtATime<T>(id: WorkflowId, work: () => Promise<T>): Promise<T> {
     return this.#controller.take(id, work);
   }
 
   /** Reconciles the workflow soon. */
   wake(id: WorkflowId): void {
-    this.#controller.wake(id, 'look');
+    this.#controller.wake(id, 'due');
   }
 
   async #reconcile(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
@@ -196,7 +196,7 @@ export class Workflows {
     const run = latestRun(kept.record);
     this.#seen.set(id, isOpen(run) || kept.record.untoldRuns.length > 0);
     const waitsUntil = run?.state === WorkflowRunState.PENDING ? run.deadline : undefined;
-    if (waitsUntil !== undefined) this.#controller.wakeAt(id, timestampMs(waitsUntil), 'look');
+    if (waitsUntil !== undefined) this.#controller.wakeAt(id, timestampMs(waitsUntil), 'due');
     for (const listener of this.#listeners) listener(kept.record);
     return kept;
   }

@@ -61,18 +61,18 @@ export async function existingWorkflow(
 }
 
 /**
- * The workflow after a look. The request itself is already stored: if the look fails, for example
+ * The workflow after a pass. The request itself is already stored: if the pass fails, for example
  * because the host changes all the time, the loop retries it. Throws `notFound` when the workflow
  * is gone.
  */
-export async function lookedAt(
+export async function reconciledWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
 ): Promise<WorkflowSnapshot> {
-  const looked = await deps.workflows.reconcile(id).catch((error: unknown) => {
+  const reconciled = await deps.workflows.reconcile(id).catch((error: unknown) => {
     if (isAway(error)) throw error;
     return existingWorkflow(deps, id);
   });
-  if (looked === undefined) throw notFound(workflowName(id));
-  return looked;
+  if (reconciled === undefined) throw notFound(workflowName(id));
+  return reconciled;
 }

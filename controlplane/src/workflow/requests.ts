@@ -1,6 +1,6 @@
 /**
  * Creating, running and changing workflows: each is a compare-and-set on one record, followed by a
- * look, so that the response shows the result.
+ * pass, so that the response shows the result.
  *
  * Invariants:
  * 1. A run that cannot start because the host is held is refused at once, never queued silently. A
@@ -30,7 +30,12 @@ import { carrierOf, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowKey, workflowName } from './names.ts';
-import { existingWorkflow, lookedAt, type RequestDependencies, readWorkflow } from './read.ts';
+import {
+  existingWorkflow,
+  type RequestDependencies,
+  readWorkflow,
+  reconciledWorkflow,
+} from './read.ts';
 import { acceptRun, dropRuns, isOpen, latestRun, type RunOrder, withRequestId } from './record.ts';
 import { finishedRuns } from './surroundings.ts';
 
@@ -77,7 +82,7 @@ export async function runWorkflow(
     await refuseUnknownPlan(deps, host, planHash);
     if (isOpen(latestRun(record))) {
       // Its host has already ended the old run: that is written before a new run replaces it.
-      await lookedAt(deps, id);
+      await reconciledWorkflow(deps, id);
       return undefined;
     }
     const next = acceptRun(record, id, orderOf(record, host, by, planHash), deps.clock.nowMs());
@@ -99,7 +104,7 @@ export async function changeWorkflow(
     if (hasApplied(kept.record, requestId)) return kept;
     const next = withRequestId(change(kept), requestId);
     const written = await writeRecord(deps, schema, workflowKey(id), next, kept.revision);
-    return written.kind === 'conflict' ? undefined : lookedAt(deps, id);
+    return written.kind === 'conflict' ? undefined : reconciledWorkflow(deps, id);
   });
 }
 
@@ -217,9 +222,9 @@ export async function startedOrTakenBack(
 ): Promise<WorkflowSnapshot> {
   const number = latestRun(accepted)?.number;
   return untilWritten(workflowName(id), async () => {
-    const looked = await lookedAt(deps, id);
-    if (refusedRun(looked.record, number) === undefined) return looked;
-    // Another look may be sending the order right now: its result counts.
+    const reconciled = await reconciledWorkflow(deps, id);
+    if (refusedRun(reconciled.record, number) === undefined) return reconciled;
+    // Another pass may be sending the order right now: its result counts.
     const result = await deps.workflows.oneAtATime(id, () =>
       takeBack(deps, id, { number, requestId, isNew }),
     );

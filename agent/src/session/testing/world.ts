@@ -69,8 +69,8 @@ export class World {
   resume: Executor['resume'] = () => 'interrupted';
   kinds: Executor['operationKinds'] = ['verifyAccess', 'setPower', 'inspect', 'runStep'];
   limits: ConstructorParameters<typeof AgentSession>[0]['limits'] = {};
-  /** Makes what looks at power, for each life. */
-  looks: ((life: Life) => PowerReadings) | undefined;
+  /** Makes what polls power, for each life. */
+  powerReadings: ((life: Life) => PowerReadings) | undefined;
   /** The present life's session. */
   session: AgentSession | undefined;
   #kill: () => void = () => undefined;
@@ -120,7 +120,7 @@ export class World {
         limits: this.limits ?? {},
       });
       const { session } = this;
-      const looks = this.looks?.({ clock, random, log, session });
+      const looks = this.powerReadings?.({ clock, random, log, session });
       await session.start(this.#executor(life.alive), looks);
     };
     // Without a journal the program does not start.

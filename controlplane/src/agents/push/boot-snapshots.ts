@@ -42,7 +42,7 @@ export class BootSnapshots {
   #sending: Promise<unknown> = Promise.resolve();
   /** Messages that wait for earlier ones (2). */
   #held: Promise<void> | undefined;
-  #lookedAtMs = 0;
+  #checkedAtMs = 0;
   readonly #logged = new Set<string>();
 
   constructor(deps: SessionDependencies, rackId: RackId, parts: BootSnapshotsParts) {
@@ -88,8 +88,8 @@ export class BootSnapshots {
     if (list === undefined || !list.hosts.some(({ netboot }) => netboot !== undefined)) return;
     if ((fleet?.revision ?? 0) !== list.access.fleetRevision) return void this.send();
     const nowMs = this.#deps.clock.nowMs();
-    if (nowMs - this.#lookedAtMs < recheckMs) return;
-    this.#lookedAtMs = nowMs;
+    if (nowMs - this.#checkedAtMs < recheckMs) return;
+    this.#checkedAtMs = nowMs;
     this.#recheck(list, fleet?.record).catch((error: unknown) => {
       this.#deps.log.warn({ rack: this.#rackId }, 'credentials of images could not be read', error);
     });

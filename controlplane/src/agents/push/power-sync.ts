@@ -40,8 +40,8 @@ export class PowerSyncs {
   #sent: agent.PowerSync | undefined;
   readonly #sentVersions = new Map<string, bigint>();
   #refreshing: Promise<void> = Promise.resolve();
-  #lookedAtMs = 0;
-  #lookedAtRevision = -1;
+  #readAtMs = 0;
+  #readAtRevision = -1;
 
   constructor(deps: SessionDependencies, rackId: RackId, send: SessionSink['send']) {
     this.#deps = deps;
@@ -66,8 +66,8 @@ export class PowerSyncs {
   /** A heartbeat came; `rack` and `revision` are what the store has now. */
   heard(rack: wire.RackRecord | undefined, revision: number): void {
     const other = periodMsOf(rack) !== this.#sent?.periodMs;
-    const news = revision !== this.#lookedAtRevision;
-    const late = this.#deps.clock.nowMs() - this.#lookedAtMs >= recheckMs;
+    const news = revision !== this.#readAtRevision;
+    const late = this.#deps.clock.nowMs() - this.#readAtMs >= recheckMs;
     if (other || (news && late)) void this.refresh();
   }
 
@@ -97,8 +97,8 @@ export class PowerSyncs {
       readRecord(store, wire.RackRecordSchema, key),
       store.latestRevision(),
     ]);
-    this.#lookedAtMs = clock.nowMs();
-    this.#lookedAtRevision = revision;
+    this.#readAtMs = clock.nowMs();
+    this.#readAtRevision = revision;
     const periodMs = periodMsOf(rack?.record);
     const wanted =
       periodMs === 0 ? [] : hosts.index.powerTargetsOfRack(this.#rackId).filter(hasBmc);
@@ -125,7 +125,7 @@ export class PowerSyncs {
   }
 
   /** A credential that cannot be opened is left out: runs of its hosts report the problem. */
-  async #credentialsOf(hosts: readonly LookedAt[]): Promise<Map<string, PowerTarget>> {
+  async #credentialsOf(hosts: readonly PolledHost[]): Promise<Map<string, PowerTarget>> {
     const names = [...new Set(hosts.map(({ bmc }) => bmc.credential))];
     const found = await Promise.all(names.map((name) => this.#credential(name, hosts)));
     return new Map(found.filter((each) => each !== undefined));
@@ -134,7 +134,7 @@ export class PowerSyncs {
   /** Invariant 4, by the same record that is opened. */
   async #credential(
     name: string,
-    wanted: readonly LookedAt[],
+    wanted: readonly PolledHost[],
   ): Promise<[string, PowerTarget] | undefined> {
     const { store, hosts, log } = this.#deps;
     const record = await credentialRecord({ store }, name);
@@ -142,7 +142,7 @@ export class PowerSyncs {
     if (record === undefined || credential === undefined) return undefined;
     const { version } = credential;
     const rack = `racks/${this.#rackId}`;
-    const mayGoTo = ({ bmc }: LookedAt): boolean =>
+    const mayGoTo = ({ bmc }: PolledHost): boolean =>
       bmc.credential === name &&
       boundsProblem(credential, { rack, bmcAddress: bmc.address }) === undefined;
     if (!wanted.some(mayGoTo)) return undefined;
@@ -168,12 +168,12 @@ export class PowerSyncs {
 interface PowerTarget {
   readonly version: bigint;
   readonly message: CredentialMessage | undefined;
-  readonly mayGoTo: (host: LookedAt) => boolean;
+  readonly mayGoTo: (host: PolledHost) => boolean;
 }
 
-type LookedAt = IndexedHost & { readonly bmc: NonNullable<IndexedHost['bmc']> };
+type PolledHost = IndexedHost & { readonly bmc: NonNullable<IndexedHost['bmc']> };
 
-function hasBmc(host: IndexedHost): host is LookedAt {
+function hasBmc(host: IndexedHost): host is PolledHost {
   return host.bmc !== undefined && host.bmc.credential !== '';
 }
 
@@ -181,7 +181,7 @@ function periodMsOf(rack: wire.RackRecord | undefined): number {
   return (rack?.rack?.spec?.powerSyncSeconds ?? periodDefaultSeconds) * 1_000;
 }
 
-function syncHost(host: LookedAt, version: bigint): agent.PowerSyncHost {
+function syncHost(host: PolledHost, version: bigint): agent.PowerSyncHost {
   const { uid, name, bmc, identity } = host;
   return create(agent.PowerSyncHostSchema, {
     hostUid: uid,

@@ -41,7 +41,7 @@ export class Prefetches {
   #sent: agent.PrefetchImages | undefined;
   readonly #secrets: GivenSecrets;
   #list: readonly PrefetchedImage[] = [];
-  #lookedAtMs = 0;
+  #checkedAtMs = 0;
   #seen = '';
   #refreshing: Promise<void> = Promise.resolve();
 
@@ -63,9 +63,9 @@ export class Prefetches {
     const nowMs = this.#deps.clock.nowMs();
     const { registries = [], internalAddresses = [] } = fleet?.fleet?.spec ?? {};
     const seen = JSON.stringify([list.map(imageKey), registries, internalAddresses]);
-    const isLate = list.length > 0 && nowMs - this.#lookedAtMs >= recheckMs;
+    const isLate = list.length > 0 && nowMs - this.#checkedAtMs >= recheckMs;
     if (this.#sent !== undefined && seen === this.#seen && !isLate) return;
-    this.#lookedAtMs = nowMs;
+    this.#checkedAtMs = nowMs;
     this.#seen = seen;
     this.#list = list;
     this.#deps.prefetched?.keep(this.#rackId, list);

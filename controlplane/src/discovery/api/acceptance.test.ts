@@ -6,14 +6,14 @@ import { failureOf, violatedFields } from '../../services/rpc.fixture.ts';
 import { discoverySite, expectedSpec, finding, macOf, policy } from './discovery.fixture.ts';
 
 const site = discoverySite();
-const { expectHost, hostNames, listed, looked, report, setPolicy } = site;
+const { expectHost, hostNames, listed, pass, report, setPolicy } = site;
 
 test('a machine is accepted by its manifest line, whichever of the two comes first', async () => {
   await expectHost(1);
   await report(finding(1));
   await report(finding(2));
   await expectHost(2);
-  await looked();
+  await pass();
   expect(await listed()).toEqual([]);
   expect(await hostNames()).toEqual(['hosts/e1', 'hosts/e2']);
   const { expectedHosts } = await site.fixture.discovery.listExpectedHosts({});
@@ -48,7 +48,7 @@ test('a line that fits in part takes nothing and says why, until it is corrected
     expectedHost: { match, spec: expectedSpec },
   });
   await report(finding(1));
-  await looked();
+  await pass();
   const name = 'expectedHosts/e1';
   const line = await site.fixture.discovery.getExpectedHost({ name });
   expect(line.conflict).toContain(`has serial SN-1, but not MAC ${macOf(2)}`);
@@ -58,7 +58,7 @@ test('a line that fits in part takes nothing and says why, until it is corrected
     expectedHost: corrected,
     updateMask: { paths: ['match'] },
   });
-  await looked();
+  await pass();
   expect(await hostNames()).toEqual(['hosts/e1']);
 });
 
@@ -90,10 +90,10 @@ test('a later rule accepts a machine; the reasons why a rule did not are shown',
     });
   expect(await violatedFields(setRule({}))).toEqual(['rack.spec.discovery.rules[0].spec.bmc']);
   await setRule({ bmc: { address: '', credential: 'credentials/none' } });
-  await looked();
+  await pass();
   expect((await listed())[0]?.notAccepted).toContain('credentials/none, which does not exist');
   await setRule({ bmc: { address: '', credential: 'credentials/bmc' } });
-  await looked();
+  await pass();
   expect(await hostNames()).toEqual(['hosts/node-sn-1']);
   expect(await listed()).toEqual([]);
   const { records } = await site.fixture.audit.listAuditRecords({ resource: 'hosts/node-sn-1' });
@@ -107,7 +107,7 @@ test('a crash after the host was made lists nothing twice and makes no second ho
   const [machine] = await listed();
   const stored = await site.fixture.store.get(`discoveredMachines.${machine?.name.split('/')[1]}`);
   await expectHost(1);
-  await looked();
+  await pass();
   expect(await hostNames()).toEqual(['hosts/e1']);
   const acceptances = () => site.fixture.audit.listAuditRecords({ actor: 'system:discovery' });
   expect((await acceptances()).records).toHaveLength(1);
@@ -125,7 +125,7 @@ test('a crash after the host was made lists nothing twice and makes no second ho
   await site.fixture.store.put(stored.key, stored.value, 'absent');
   const facts = await site.fixture.store.get('facts.e1');
   if (facts.kind === 'found') await site.fixture.store.delete('facts.e1', facts.revision);
-  await looked();
+  await pass();
   expect(await listed()).toEqual([]);
   expect(await hostNames()).toEqual(['hosts/e1']);
   const marked = await site.fixture.discovery.getExpectedHost({ name: 'expectedHosts/e1' });
@@ -155,7 +155,7 @@ test('no credential goes to an address that only the machine has reported', asyn
   await report(finding(3));
   expect(await hostNames(), 'a person wrote it in the line').toEqual(['hosts/e3']);
   await setPolicy({ bmcNetworks: ['192.0.2.0/24'], rules: [{ ...boxes, spec: sameCredential }] });
-  await looked();
+  await pass();
   expect(await hostNames()).toEqual(['hosts/e2', 'hosts/e3', 'hosts/node-sn-1']);
 });
 

@@ -60,7 +60,7 @@ export function discoverySite() {
       return (await fixture.hosts.listHosts({})).hosts.map(({ name }) => name);
     },
     /** Resolves once every earlier wake has been handled. */
-    async looked(): Promise<void> {
+    async pass(): Promise<void> {
       fixture.controlPlane.discovery.wake();
       await fixture.controlPlane.discovery.accept(
         'none',

@@ -7,7 +7,7 @@ import { failureOf, specOf, violatedFields } from '../../services/rpc.fixture.ts
 import { bmc, discoverySite, expectedSpec, finding, macOf, policy } from './discovery.fixture.ts';
 
 const site = discoverySite();
-const { expectHost, hostNames, listed, looked, report } = site;
+const { expectHost, hostNames, listed, pass, report } = site;
 
 const isListed = { kind: 'listed' };
 const isKnown = { kind: 'known' };
@@ -226,7 +226,7 @@ test('a dropped machine is listed again when it boots; with its rack a machine g
   expect(await listed()).toEqual([]);
   await report(finding(1));
   await site.fixture.racks.deleteRack({ name: 'racks/r1' });
-  await looked();
+  await pass();
   expect(await listed()).toEqual([]);
 });
 

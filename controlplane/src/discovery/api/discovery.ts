@@ -182,7 +182,7 @@ async function accept(
   if (made !== undefined && hasApplied(made.record, before)) return made.host;
   const acceptance = {
     ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'hand' },
-    ...{ requestId, actor: deps.actor, lookedAt: revisionOfEtag(deps.store, etag) },
+    ...{ requestId, actor: deps.actor, seenRevision: revisionOfEtag(deps.store, etag) },
     // Checks the spec including the machine's own report: a password may be sent to the address in
     // it.
     check: (spec: HostSpec) => checkMayPoint(deps, 'host.spec', undefined, spec),

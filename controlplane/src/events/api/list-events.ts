@@ -33,16 +33,16 @@ export async function listEvents(
   const token = parsePageToken(store, asked, request.pageToken);
   const from = token === '' ? undefined : Number(token);
   const wanted: TracedEvent['event'][] = [];
-  let looked = 0;
+  let changesRead = 0;
   for await (const { revision, events } of eventsBack(store, collection, key, from)) {
-    if (wanted.length >= size || looked >= changesPerPageMax) {
+    if (wanted.length >= size || changesRead >= changesPerPageMax) {
       const nextPageToken = formatPageToken(store, asked, String(revision));
       return { events: wanted, nextPageToken };
     }
-    looked += 1;
+    changesRead += 1;
     for (const event of events) if (isWanted(filter, event)) wanted.push(event.event);
   }
-  if (looked === 0 && from === undefined) throw notFound(request.subject);
+  if (changesRead === 0 && from === undefined) throw notFound(request.subject);
   return { events: wanted, nextPageToken: '' };
 }
 

@@ -179,15 +179,15 @@ export async function* rowsMatching(
   after = '',
 ): AsyncGenerator<readonly HostRow[], void, undefined> {
   let found: HostRow[] = [];
-  let looked = 0;
+  let rowsRead = 0;
   let beganMs = clock.nowMs();
   const having = new Map([
     ...filter.required,
     ...(rack === undefined ? [] : ([['rack', rack]] as const)),
   ]);
   for (const row of fleetView.rows(after, having)) {
-    looked += 1;
-    if (looked % stepRows === 0 && clock.nowMs() - beganMs >= sliceMs) {
+    rowsRead += 1;
+    if (rowsRead % stepRows === 0 && clock.nowMs() - beganMs >= sliceMs) {
       yield found;
       found = [];
       await pause(clock, 0);

@@ -126,11 +126,11 @@ export function stayDue({ record, status }: Pass): void {
 /** The devices to read again in a run: absent disks cannot be read. */
 export function plansToProve(pass: PassView, run: RunView): agent.DevicePlan[] {
   const present = identitiesNow(pass);
-  return rereadings(pass).filter((plan) => !hasLooked(run) || present.has(keyOf(plan)));
+  return rereadings(pass).filter((plan) => !hasInspected(run) || present.has(keyOf(plan)));
 }
 
 /** Whether a run has inspected its host already. */
-export function hasLooked({ steps, currentStep }: RunView): boolean {
+export function hasInspected({ steps, currentStep }: RunView): boolean {
   return steps.some(({ name, state }, at) => {
     const isInspection = name === engineSteps.inspect || name === engineSteps.inspectAgain;
     return at < currentStep && isInspection && state === StepState.SUCCEEDED;

@@ -190,7 +190,7 @@ function resultText(report: agent.Report, step: StepView): string {
   return `${calledStep(step)} attempt ${step.attempt}: ${kind}`;
 }
 
-/** R8: an unknown result is never success; the attempt is over, and a person must look. */
+/** R8: an unknown result is never success; the attempt is over, and a person must check. */
 function foldUnsupported(
   pass: Pass,
   { run, step }: Attempt,

@@ -151,7 +151,7 @@ function byItself(record: store.HostRecord, run: Run): string[] {
 }
 
 /**
- * Not where a retry would mean something else: that a rescue is over, or that a person has looked.
+ * Not where a retry would mean something else: that a rescue is over, or that a person has checked.
  */
 function tryNow(record: store.HostRecord): string[] {
   const saysMore = record.host?.status?.inRescue === true || record.lookFirstSince !== undefined;

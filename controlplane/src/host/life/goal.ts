@@ -108,7 +108,7 @@ const leadsToGoal: ReadonlySet<RunKind> = new Set([
 ]);
 
 /**
- * Only errors of runs for the goal count: such an error gives the goal up, so a person has looked
+ * Only errors of runs for the goal count: such an error gives the goal up, so a person has checked
  * since. A power command that met another machine must not make that machine this host's
  * automatically.
  */
@@ -149,7 +149,7 @@ export function mayTryAgain(pass: PassView): boolean {
 export const reviewReason = 'the store was restored: look whether the host is in use, then retry';
 
 /**
- * Whether the goal's next run waits until a person has looked (`restored.ts`, G3): shown as a
+ * Whether the goal's next run waits until a person has checked (`restored.ts`, G3): shown as a
  * given-up goal, regardless of other attempts. A verify of the BMC is harmless and does not wait.
  */
 export function waitsForReview({ record, status }: Pass, kind: RunKind | undefined): boolean {
@@ -198,7 +198,7 @@ function noteCredential({ record, context }: Pass): void {
   }
 }
 
-/** Failures that a retry cannot fix: a person must look first. */
+/** Failures that a retry cannot fix: a person must check first. */
 const hopeless: ReadonlySet<FailureType> = new Set([
   FailureType.IDENTITY_MISMATCH,
   FailureType.IDENTITY_UNPROVEN,

@@ -9,7 +9,7 @@
  *    because of older knowledge. Earlier certificates no longer apply to its disks, and the disks
  *    are not read again.
  * G3 Afterwards no goal and no pool automatically boots, erases or rewrites a host that may have
- *    been taken into use in the lost history. First a person has to look and send `retry` (or
+ *    been taken into use in the lost history. First a person has to check and send `retry` (or
  *    request the clean, the release or the image).
  */
 

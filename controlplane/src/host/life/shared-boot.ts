@@ -20,7 +20,7 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { unknownBootMacs } from '../erasure/hardware.ts';
-import { hasLooked } from '../erasure/power-cycle.ts';
+import { hasInspected } from '../erasure/power-cycle.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { currentStep, inventoryNow, type Pass, runName } from '../pass/pass.ts';
 import { engineSteps, intoRunner } from '../pass/step-names.ts';
@@ -38,7 +38,7 @@ export function leaveUp(pass: Pass, run: Run): void {
   if (step?.name !== engineSteps.off || step.state !== StepState.PENDING || !isLast) return;
   const { runner, inRunner } = pass.record;
   const isUp = inRunner && runner?.bootOperationId === bootOperationId(pass, run);
-  if (!isUp || !hasLooked(run) || !cleanComesNext(pass)) return;
+  if (!isUp || !hasInspected(run) || !cleanComesNext(pass)) return;
   step.state = StepState.SKIPPED;
   step.skippedBecause = 'the clean that follows works in this boot';
   pass.leftUp = { runner, by: runName(run) };

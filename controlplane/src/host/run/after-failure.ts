@@ -1,6 +1,6 @@
 /**
  * The state after a failed clean (DESIGN §4): the host stays in the runner for a while, so that a
- * person can look and resume. Then it is switched off, and boots its old disk only for a reason.
+ * person can check and resume. Then it is switched off, and boots its old disk only for a reason.
  * Also counts how often it is cleaned again automatically.
  *
  * Must not: decide when the goal is retried (`goal.ts`).

@@ -138,7 +138,7 @@ export function enterRun(
   status.inRescue = false;
 }
 
-/** Runs that a person requests only after looking (`restored.ts`, G3). */
+/** Runs that a person requests only after a check (`restored.ts`, G3). */
 const endsInspection: ReadonlySet<RunKind> = new Set([
   RunKind.CLEAN,
   RunKind.REIMAGE,

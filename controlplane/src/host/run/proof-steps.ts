@@ -45,17 +45,17 @@ export function withProof(pass: PassView, kind: RunKind, steps: readonly RunStep
   if (!isDue(pass)) return [...steps];
   // Which of its boots a template takes is unknown: each may be the first.
   const everywhere = kind === RunKind.WORKFLOW;
-  let placed = false;
+  let isAdded = false;
   return steps.flatMap((step, at) => {
     const isUp = step.name === engineSteps.awaitRunner;
-    const looked = step.name === engineSteps.inspect && isUpBefore(steps, at);
-    if (usesHost.has(step.name) && !placed) {
-      placed = true;
+    const isInspection = step.name === engineSteps.inspect && isUpBefore(steps, at);
+    if (usesHost.has(step.name) && !isAdded) {
+      isAdded = true;
       return [...stepsNamed(pass, ...frameBeforeUse), step];
     }
     const isInspectionNext = steps[at + 1]?.name === engineSteps.inspect;
-    if (!((isUp && !isInspectionNext) || looked) || (placed && !everywhere)) return [step];
-    placed = true;
+    if (!((isUp && !isInspectionNext) || isInspection) || (isAdded && !everywhere)) return [step];
+    isAdded = true;
     return [step, ...stepsNamed(pass, verifyErasedStep)];
   });
 }

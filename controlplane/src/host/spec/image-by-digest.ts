@@ -20,11 +20,11 @@ export async function imageByDigest(
   image: string,
   field = 'image',
 ): Promise<string> {
-  return (await lookedUp(resolving, image, field)).image;
+  return (await resolvedImage(resolving, image, field)).image;
 }
 
 /** The same, with the digests for each platform, if they were read. */
-export async function lookedUp(
+export async function resolvedImage(
   deps: Resolving,
   image: string,
   field = 'image',

@@ -113,7 +113,7 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
   const written = await writeRecord(deps, schema, key, record, 'absent');
   if (written.kind === 'conflict') return samePool(deps, await existingPool(deps, poolId), id);
   deps.log.info({ pool: pool.name, actor: deps.actor }, 'pool created');
-  return looked(deps, poolId);
+  return reconciledPool(deps, poolId);
 }
 
 /** The pool that an earlier try of the same request made; any other one is a conflict. */
@@ -288,12 +288,16 @@ async function change(
     const written = await writeRecord(deps, schema, poolKey(poolId), next, kept.revision);
     if (written.kind === 'conflict') return undefined;
     deps.log.info({ pool: name, actor: deps.actor, change: method }, 'pool changed');
-    return looked(deps, poolId, { record: next, revision: written.revision });
+    return reconciledPool(deps, poolId, { record: next, revision: written.revision });
   });
 }
 
 /** The pool after a reconcile; the last version of one that was deleted by it. */
-async function looked(deps: RpcDependencies, poolId: PoolId, last?: KeptPool): Promise<Pool> {
+async function reconciledPool(
+  deps: RpcDependencies,
+  poolId: PoolId,
+  last?: KeptPool,
+): Promise<Pool> {
   const after = (await deps.pools.reconcile(poolId)) ?? last;
   if (after === undefined) throw notFound(`pools/${poolId}`);
   return presentPool(deps, after);

@@ -20,7 +20,7 @@ import { requireName } from '../../call/names.ts';
 import { listPage } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { watchCollection } from '../../call/watch-collection.ts';
-import { lookedUp } from '../../host/spec/image-by-digest.ts';
+import { resolvedImage } from '../../host/spec/image-by-digest.ts';
 import {
   contestedOf,
   digestOf,
@@ -94,7 +94,7 @@ async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
   const { spec } = record.pool ?? {};
   const field = 'pool.spec.image';
   const { image, platforms } = needsLookup(record)
-    ? await lookedUp(deps, spec?.image ?? '', field)
+    ? await resolvedImage(deps, spec?.image ?? '', field)
     : { image: '' };
   const snapshot = await readSnapshot(deps, record, deps.clock.nowMs());
   const plan = draftPlan(

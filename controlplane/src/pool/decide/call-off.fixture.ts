@@ -141,7 +141,7 @@ export async function look(
   };
   const asking = { hosts: { request }, clock: { nowMs: () => nowMs }, log: { debug: () => {} } };
   await askForHosts(asking, step.record, { hosts: [seen], kept: new Map() }, step.callOffs);
-  return { record: step.record, asked, nextLookMs: step.nextPassMs };
+  return { record: step.record, asked, nextPassMs: step.nextPassMs };
 }
 
 /** Each reason, by its name. */

@@ -76,7 +76,7 @@ test.each([
   const told = causes.causes.map(({ text }) => text).join('; ');
   expect(told).toContain(words);
   expect(told).not.toContain('token');
-  rollout.nowMs = rollout.nextLookMs ?? 0;
+  rollout.nowMs = rollout.nextPassMs ?? 0;
   rollout.look();
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
   answer(rollout, answered('{"proceed": true}'));
@@ -86,7 +86,7 @@ test.each([
 test('a receiver sees the same key again when nobody can tell of its call', () => {
   const rollout = answer(atGate(), { kind: 'transientError', message: 'no answer in 60 s' });
   expect(rollout.slots[0]?.message).toContain('no answer in 60 s');
-  rollout.nowMs = rollout.nextLookMs ?? 0;
+  rollout.nowMs = rollout.nextPassMs ?? 0;
   rollout.look();
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/1`);
 });
@@ -150,7 +150,7 @@ test('a webhook that the fleet does not allow is not called; the gate says how t
   expect(rollout.slots[0]?.message).toContain('the fleet allows no webhook at https://hooks');
   expect(rollout.slots[0]?.message).not.toContain('token');
   rollout.gate = { replica: 'one', policy, answers: new Map() };
-  rollout.nowMs = rollout.nextLookMs ?? 0;
+  rollout.nowMs = rollout.nextPassMs ?? 0;
   expect(rollout.look().questions).toHaveLength(1);
 });
 

@@ -235,8 +235,8 @@ test('a host that fails before it has begun is tried again and again, ever more 
     pool.end(pool.out, 'failedBefore');
     expect(pool.out).toBe('');
     if (tries >= 2) expect(pool.condition('Degraded')).toBe('HostFailed');
-    pauses.push(((pool.nextLookMs ?? 0) - pool.nowMs) / 60_000);
-    pool.nowMs = pool.nextLookMs ?? 0;
+    pauses.push(((pool.nextPassMs ?? 0) - pool.nowMs) / 60_000);
+    pool.nowMs = pool.nextPassMs ?? 0;
     pool.look();
   }
   expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440]);

@@ -27,7 +27,7 @@ function soaking(rollback = false, left: Parameters<Rollout['set']>[1] = {}) {
 test('a host that is ill for a moment of a long soak has not failed, and soaks again', () => {
   const { pool, host, pass } = soaking(true);
   expect(pass(40, off).out).toBe(host);
-  expect(pool.nextLookMs).toBe(pool.nowMs + 15 * minuteMs);
+  expect(pool.nextPassMs).toBe(pool.nowMs + 15 * minuteMs);
   expect([pool.condition('Degraded'), pool.record.failures]).toEqual(['Healthy', []]);
   expect(pass(5, well).out).toBe(host);
   expect(pass(59).out).toBe(host);
@@ -38,7 +38,7 @@ test('a host that is ill for a moment of a long soak has not failed, and soaks a
 test('the pool looks again when the soak is over, and the slot is free then', () => {
   const { pool, host, pass } = soaking();
   expect(pass(59).out).toBe(host);
-  expect(pool.nextLookMs).toBe(pool.nowMs + minuteMs);
+  expect(pool.nextPassMs).toBe(pool.nowMs + minuteMs);
   expect(pass(1).out).not.toBe(host);
 });
 

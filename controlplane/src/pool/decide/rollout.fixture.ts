@@ -63,7 +63,7 @@ export class Rollout {
   readonly ledger = new Map<string, wire.DeploymentRecord>();
   /** The most hosts in service that were taken out at once. */
   outMax = 0;
-  nextLookMs: number | undefined;
+  nextPassMs: number | undefined;
   gate: GateFacts | undefined;
   registries: readonly ImageRegistry[] = [];
   /** The questions to the gate's webhook after the last step. */
@@ -194,7 +194,7 @@ export class Rollout {
       if (!this.ledger.has(key)) this.ledger.set(key, each);
     }
     this.record = step.record;
-    this.nextLookMs = step.nextPassMs;
+    this.nextPassMs = step.nextPassMs;
     this.questions = step.questions;
     const serving = this.slots.filter(({ kind }) => kind === RunKind.REIMAGE);
     this.outMax = Math.max(this.outMax, serving.length);

@@ -231,7 +231,7 @@ test('garm-R23: outside its windows nobody in service is taken; who never ran ma
   const pool = settled(2, { rollout: { windows } });
   pool.push('B');
   expect([pool.out, pool.condition('UpToDate')]).toEqual(['', 'WaitingForWindow']);
-  expect(pool.nextLookMs).toBe(startMs + 14 * hourMs);
+  expect(pool.nextPassMs).toBe(startMs + 14 * hourMs);
   pool.hosts.push(seen(3, available));
   expect(pool.look().out).toBe('h3');
   pool.end('h3');
@@ -281,7 +281,7 @@ test('a slot is free only when its host has been healthy for the whole soak', ()
   pool.end(first);
   expect(pool.out).toBe(first);
   expect(pool.ledger.size).toBe(1);
-  expect(pool.nextLookMs).toBe(pool.nowMs + 15 * 60_000);
+  expect(pool.nextPassMs).toBe(pool.nowMs + 15 * 60_000);
   pool.nowMs += hourMs - 1;
   expect(pool.look().out).toBe(first);
   pool.nowMs += 1;

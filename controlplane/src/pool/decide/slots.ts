@@ -168,7 +168,7 @@ function endHealth(slot: RolloutSlot, nowMs: number): void {
 
 /**
  * When a written host has taken too long. Before it was healthy, this is a fixed deadline. After
- * that, the sum of its unhealthy times counts. So one bad look ends no soak, and none goes on
+ * that, the sum of its unhealthy times counts. So one bad pass ends no soak, and none goes on
  * forever.
  */
 export function healthDeadlineMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number {

@@ -105,7 +105,7 @@ export interface SeenHost {
   /** Why its goal does not lead it to available; undefined: it does. */
   readonly goalStopped: string | undefined;
   readonly isDeleting: boolean;
-  /** Whether it is in use is unknown here: a person looks first (`restored.ts`, G3). */
+  /** Whether it is in use is unknown here: a person checks first (`restored.ts`, G3). */
   readonly waitsForReview: boolean;
   /**
    * A deployment is in progress without any effect on the host yet: it is still in service, if it

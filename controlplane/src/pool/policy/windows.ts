@@ -57,7 +57,7 @@ export function windowProblems({ cron, duration, timeZone }: RolloutWindow) {
 
 export interface Opening {
   readonly isOpen: boolean;
-  /** When to look again: its end, or the next opening; undefined: there is none. */
+  /** When to check again: its end, or the next opening; undefined: there is none. */
   readonly untilMs: number | undefined;
 }
 

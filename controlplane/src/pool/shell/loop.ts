@@ -45,7 +45,7 @@ import type { SlotNews } from '../facts/draft-types.ts';
 import { isSelected } from '../facts/seen.ts';
 import { deploymentKey, poolKey, poolOfKey, poolOfName } from '../policy/names.ts';
 import { askForHosts } from './asking.ts';
-import { LookingUp } from './looking-up.ts';
+import { ImageLookups } from './image-lookups.ts';
 import { endClaimsOf } from './orphans.ts';
 import { Questions } from './questions.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
@@ -75,13 +75,13 @@ export interface PoolsDependencies {
   readonly retryDelayMs: number;
 }
 
-export interface LookedPool {
+export interface ReconciledPool {
   readonly record: wire.PoolRecord;
   readonly revision: StoreRevision;
 }
 
 const schema = wire.PoolRecordSchema;
-/** The most rounds of one look: each changes the record or a host; the members bound them. */
+/** The most rounds of one pass: each changes the record or a host; the members bound them. */
 const passesMax = 5_000;
 /** The most rounds in a row without a change, because a host changes before each request. */
 const staleMax = 16;
@@ -91,7 +91,7 @@ const rememberedMax = 100_000;
 export class Pools {
   readonly #deps: PoolsDependencies;
   readonly #controller: Controller<PoolId>;
-  readonly #lookingUp: LookingUp;
+  readonly #imageLookups: ImageLookups;
   readonly #questions: Questions;
   readonly #known = new Map<PoolId, wire.PoolRecord>();
   /** By rack: the time from which its agent counts as away. */
@@ -113,7 +113,7 @@ export class Pools {
       pass: (poolId) => this.#reconcile(poolId),
     });
     this.#absences = new Alarms(deps.clock);
-    this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
+    this.#imageLookups = new ImageLookups(deps, (poolId) => this.wake(poolId));
     this.#questions = new Questions(deps, (poolId) => this.wake(poolId));
   }
 
@@ -157,7 +157,7 @@ export class Pools {
 
   stop(): void {
     this.#controller.stop();
-    this.#lookingUp.stop();
+    this.#imageLookups.stop();
     this.#absences.stop();
   }
 
@@ -168,15 +168,15 @@ export class Pools {
 
   /** Reconciles the pool soon. */
   wake(poolId: PoolId): void {
-    this.#controller.wake(poolId, 'look');
+    this.#controller.wake(poolId, 'due');
   }
 
   /** Reconciles the pool now; resolves with the resulting pool. */
-  reconcile(poolId: PoolId): Promise<LookedPool | undefined> {
+  reconcile(poolId: PoolId): Promise<ReconciledPool | undefined> {
     return this.#controller.take(poolId, () => this.#reconcile(poolId));
   }
 
-  async #reconcile(poolId: PoolId): Promise<LookedPool | undefined> {
+  async #reconcile(poolId: PoolId): Promise<ReconciledPool | undefined> {
     const { store, clock, hosts } = this.#deps;
     const key = poolKey(poolId);
     let stale = 0;
@@ -189,13 +189,13 @@ export class Pools {
       }
       if (this.#controller.signal.aborted) return kept;
       const snapshot = await readSnapshot(this.#deps, kept.record, clock.nowMs());
-      const resolved = this.#lookingUp.take(poolId, kept.record);
+      const resolved = this.#imageLookups.take(poolId, kept.record);
       const { news, isStale } = await this.#newsOf(kept.record, snapshot);
       const gate = this.#questions.take(poolId, snapshot.policy);
       const facts = { ...snapshot, news, nowMs: clock.nowMs(), gate, resolved };
       const step = stepPool(kept.record, facts);
       const putBack = () => {
-        this.#lookingUp.putBack(poolId, resolved);
+        this.#imageLookups.putBack(poolId, resolved);
         this.#questions.putBack(poolId, gate);
       };
       const isWritten = await this.#write(key, kept, step).catch((error: unknown) => {
@@ -213,7 +213,7 @@ export class Pools {
       const asked = await askForHosts(asking, kept.record, snapshot, step.callOffs);
       if (asked > 0) continue;
       if (await this.#endDeleted(poolId, kept, snapshot)) return kept;
-      this.#controller.wakeAt(poolId, step.nextPassMs, 'look');
+      this.#controller.wakeAt(poolId, step.nextPassMs, 'due');
       return kept;
     }
     throw new Error(`pools/${poolId}: not settled, and looked at again later`);
@@ -239,7 +239,7 @@ export class Pools {
   }
 
   /** Invariant 1. False: another writer was first. */
-  async #write(key: string, kept: LookedPool, step: PoolStep): Promise<boolean> {
+  async #write(key: string, kept: ReconciledPool, step: PoolStep): Promise<boolean> {
     for (const deployment of step.deployments) await this.#keepDeployment(deployment);
     if (equals(schema, kept.record, step.record)) return true;
     const written = await writeShared(this.#deps, schema, key, step.record, kept.revision);
@@ -270,7 +270,7 @@ export class Pools {
   }
 
   /** A pool in deletion is deleted once it holds nothing any more. */
-  async #endDeleted(poolId: PoolId, { record, revision }: LookedPool, { hosts }: PoolSnapshot) {
+  async #endDeleted(poolId: PoolId, { record, revision }: ReconciledPool, { hosts }: PoolSnapshot) {
     const name = record.pool?.name;
     const holds = hosts.some(({ claimedBy }) => claimedBy === name);
     if (record.deletion === undefined || holds || record.members.length > 0) return false;
@@ -289,7 +289,7 @@ export class Pools {
 
   #forget(poolId: PoolId): void {
     this.#known.delete(poolId);
-    this.#lookingUp.forget(poolId);
+    this.#imageLookups.forget(poolId);
     this.#questions.forget(poolId);
     this.#controller.forget(poolId);
   }

@@ -1,5 +1,5 @@
 /**
- * Sends the questions of gates to their webhooks, and keeps the answers until the next look. Only
+ * Sends the questions of gates to their webhooks, and keeps the answers until the next pass. Only
  * in memory: a lost answer is requested again, under the same key, because the record has the
  * question.
  */

@@ -56,8 +56,8 @@ export function draftPlan(
   if (digest !== '') {
     const { image: reference } = spec;
     const answer = { reference, digest, version: '', known: knownDigest(record, reference) };
-    const looked = platforms === undefined ? {} : { platforms };
-    foldResolved(record, status, { kind: 'digest', ...answer, ...looked }, old, nowMs);
+    const platformFields = platforms === undefined ? {} : { platforms };
+    foldResolved(record, status, { kind: 'digest', ...answer, ...platformFields }, old, nowMs);
   }
   // The order of a new pool's hosts depends on its uid, which does not exist yet.
   const all = before === undefined ? membersOf(withoutSize(record), hosts, others) : undefined;

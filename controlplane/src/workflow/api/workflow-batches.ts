@@ -134,7 +134,7 @@ async function createBatch(
     { batch: `workflowBatches/${workflowBatchId}`, actor: deps.actor },
     'batch created',
   );
-  return looked(deps, batchId);
+  return reconciledBatch(deps, batchId);
 }
 
 function newBatch(
@@ -185,7 +185,7 @@ function sameBatch(
   throw alreadyExists(`${record.workflowBatch?.name ?? ''} exists already.`);
 }
 
-async function looked(deps: RpcDependencies, batchId: BatchId): Promise<WorkflowBatch> {
+async function reconciledBatch(deps: RpcDependencies, batchId: BatchId): Promise<WorkflowBatch> {
   const after = await deps.batches.reconcile(batchId);
   if (after === undefined) throw notFound(`workflowBatches/${batchId}`);
   return present(deps, after.record, after.revision);
@@ -203,13 +203,13 @@ async function cancelBatch(
   const batchId = requireBatchName(name);
   return untilWritten(name, async () => {
     const { record, revision } = await existing(deps, batchId);
-    if (isOver(record) || record.cancelled !== undefined) return looked(deps, batchId);
+    if (isOver(record) || record.cancelled !== undefined) return reconciledBatch(deps, batchId);
     const next = clone(schema, record);
     const at = timestampFromMs(deps.clock.nowMs());
     next.cancelled = create(AbortSchema, { by: deps.actor, reason, at });
-    if (equals(schema, record, next)) return looked(deps, batchId);
+    if (equals(schema, record, next)) return reconciledBatch(deps, batchId);
     const written = await writeRecord(deps, schema, batchKey(batchId), next, revision);
-    return written.kind === 'ok' ? looked(deps, batchId) : undefined;
+    return written.kind === 'ok' ? reconciledBatch(deps, batchId) : undefined;
   });
 }
 

@@ -82,7 +82,7 @@ export function entriesIn({ path, body }: Resource): BmcResult<number> {
 }
 
 /** Entries that are looked at to find the newest. */
-const entriesLookedAtMax = 2_000;
+const entriesListedMax = 2_000;
 
 /**
  * At most `entriesMax` entries, the newest first. Services list them from either end, and some give
@@ -93,7 +93,7 @@ export async function readEntries(
   get: Get,
   entriesMax: number,
 ): Promise<BmcResult<BmcLog>> {
-  const listed = await listedIn(log.entriesPath, get, entriesLookedAtMax);
+  const listed = await listedIn(log.entriesPath, get, entriesListedMax);
   if ('kind' in listed) return listed;
   const { members, hasMore } = listed;
   const isWhole = members.every((one) => 'Message' in one || 'MessageId' in one);

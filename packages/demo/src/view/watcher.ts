@@ -12,7 +12,7 @@ export class Watcher {
   readonly #screen: DemoScreen;
   readonly #startedAtMs: number;
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #refreshing: Promise<void> | undefined;
   #hosts: readonly Host[] = [];
   #picture: Picture | undefined;
   footer = '';
@@ -30,15 +30,15 @@ export class Watcher {
 
   start(): void {
     this.#timer = setInterval(() => {
-      this.#looking ??= this.#refresh().finally(() => {
-        this.#looking = undefined;
+      this.#refreshing ??= this.#refresh().finally(() => {
+        this.#refreshing = undefined;
       });
     }, periodMs);
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#looking;
+    await this.#refreshing;
   }
 
   async #refresh(): Promise<void> {

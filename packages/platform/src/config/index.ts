@@ -8,7 +8,7 @@ import { ConfigError, keyOf } from '../config-reader.ts';
 export { optional, readConfigText } from './text.ts';
 
 /** A problem and the line that it is about, counted from 1. */
-export interface PlacedProblem {
+export interface LineProblem {
   readonly line: number;
   /** Begins with the path of its key. */
   readonly message: string;
@@ -20,7 +20,7 @@ export const wrongConfigCode = 2;
 /** The result of `parse` for a text, or its problems, by line. */
 export type CheckedConfig<T> =
   | { readonly config: T }
-  | { readonly problems: readonly PlacedProblem[] };
+  | { readonly problems: readonly LineProblem[] };
 
 /** Reads `text`, and lists all its problems. */
 export function checkConfig<T>(text: string, parse: (text: string) => T): CheckedConfig<T> {
@@ -33,11 +33,11 @@ export function checkConfig<T>(text: string, parse: (text: string) => T): Checke
 }
 
 /** One line for each problem, as compilers write them. */
-export function problemLines(file: string, problems: readonly PlacedProblem[]): string {
+export function problemLines(file: string, problems: readonly LineProblem[]): string {
   return problems.map(({ line, message }) => `${file}:${line}: ${message}\n`).join('');
 }
 
-function problemsAt(text: string, { problems }: ConfigError): PlacedProblem[] {
+function problemsAt(text: string, { problems }: ConfigError): LineProblem[] {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   if (document.errors.length > 0) {

@@ -197,12 +197,12 @@ function mayGoOn({ found, context, limits }: Work): boolean {
 
 /** Before each transfer: the step still goes on, and, every few seconds, the disk is there. */
 function gateOf({ context, held, limits }: Work): TransferGate {
-  let lookedMs = context.clock.suspendAwareMs();
+  let checkedMs = context.clock.suspendAwareMs();
   return async () => {
     if (context.signal.aborted) throw new DeviceError('cancelled before it was done');
     const nowMs = context.clock.suspendAwareMs();
-    if (nowMs - lookedMs < pollEveryMs) return;
-    lookedMs = nowMs;
+    if (nowMs - checkedMs < pollEveryMs) return;
+    checkedMs = nowMs;
     await limits.heat.read();
     await held.present();
   };

@@ -9,7 +9,7 @@ export class Heat {
   readonly #clock: StepContext['clock'];
   readonly #machine: Pick<BurnInMachine, 'celsius'> | undefined;
   readonly #limit: number;
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #readMs = Number.NEGATIVE_INFINITY;
   #max: number | undefined;
 
   /** `limit` in degrees Celsius; 0: none. */
@@ -26,8 +26,8 @@ export class Heat {
   /** Looks at the sensors now and then. Resolves with whether the machine is too hot to go on. */
   async read(): Promise<boolean> {
     const nowMs = this.#clock.suspendAwareMs();
-    if (nowMs - this.#lookedMs >= readEveryMs) {
-      this.#lookedMs = nowMs;
+    if (nowMs - this.#readMs >= readEveryMs) {
+      this.#readMs = nowMs;
       this.note(await this.#machine?.celsius());
     }
     return this.isTooHot;

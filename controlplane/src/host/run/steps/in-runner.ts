@@ -15,7 +15,7 @@ import { certifyErasure } from '../../erasure/certify.ts';
 import { challengeSeed } from '../../erasure/derive.ts';
 import { plansOfStep } from '../../erasure/device-plan.ts';
 import { machineIdentity } from '../../erasure/identity.ts';
-import { hasLooked, plansToProve, proveErased } from '../../erasure/power-cycle.ts';
+import { hasInspected, plansToProve, proveErased } from '../../erasure/power-cycle.ts';
 import { burnInMs, eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
@@ -134,7 +134,7 @@ function runnerSession(pass: PassView, run: RunView): RunnerSessionId {
 
 /** An image goes only onto devices that the inspection of its run has seen; names are enough. */
 function devicesSeen(pass: PassView, run: RunView): agent.DevicePlan[] {
-  const { devices = [] } = (hasLooked(run) ? inventoryNow(pass) : undefined) ?? {};
+  const { devices = [] } = (hasInspected(run) ? inventoryNow(pass) : undefined) ?? {};
   return devices.map(({ serial, wwn }) => {
     return create(agent.DevicePlanSchema, { device: { serial, wwn } });
   });

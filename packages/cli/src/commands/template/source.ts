@@ -35,9 +35,9 @@ export async function locatingProblems<T>(
     if (!(error instanceof ApiFailure) || error.error.kind !== 'invalidArgument') throw error;
     const { violations } = error.error;
     const file = path === standardInput ? '<stdin>' : path;
-    const lines = violations.flatMap((violation) => placed(file, violation) ?? []);
+    const lines = violations.flatMap((violation) => lineOf(file, violation) ?? []);
     for (const line of lines) io.err.write(`${line}\n`);
-    const others = violations.filter((violation) => placed(file, violation) === undefined);
+    const others = violations.filter((violation) => lineOf(file, violation) === undefined);
     if (others.length > 0) throw new ApiFailure({ ...error.error, violations: others }, error);
     const count = counted(lines.length, 'problem');
     throw new UsageError(`${file} has ${count}`, { cause: error });
@@ -45,7 +45,7 @@ export async function locatingProblems<T>(
 }
 
 /** "clock.yaml:3:5: …"; undefined for a problem of something else. */
-function placed(file: string, { field, description }: FieldViolation): string | undefined {
+function lineOf(file: string, { field, description }: FieldViolation): string | undefined {
   const [, line, column, message] = /^line (\d+), column (\d+): (.*)$/s.exec(description) ?? [];
   if (field !== 'template.source' || line === undefined) return undefined;
   return `${clean(file)}:${line}:${column}: ${clean(message ?? '')}`;

@@ -6,7 +6,7 @@ import { nodeClock } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import type { ResolveAnswer } from '../../images/index.ts';
 import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
-import { LookingUp } from './looking-up.ts';
+import { ImageLookups } from './image-lookups.ts';
 
 const poolId = asPoolId('p');
 
@@ -27,23 +27,23 @@ test('an answer that is too late for its target is requested again, and never us
     asked.push(known);
     return { kind: 'unchanged' };
   };
-  const lookingUp = new LookingUp({ clock: nodeClock(), resolve }, () => found.resolve());
-  expect(lookingUp.take(poolId, recordAt('A'))).toBeUndefined();
+  const imageLookups = new ImageLookups({ clock: nodeClock(), resolve }, () => found.resolve());
+  expect(imageLookups.take(poolId, recordAt('A'))).toBeUndefined();
   await found.promise;
-  const answer = lookingUp.take(poolId, recordAt('A'));
+  const answer = imageLookups.take(poolId, recordAt('A'));
   expect(answer).toMatchObject({ digest: digest('A'), known: digest('A') });
   // It could not be written, because another replica has written B.
-  lookingUp.putBack(poolId, answer);
+  imageLookups.putBack(poolId, answer);
   found = Promise.withResolvers();
-  expect(lookingUp.take(poolId, recordAt('B'))).toBeUndefined();
+  expect(imageLookups.take(poolId, recordAt('B'))).toBeUndefined();
   await found.promise;
   expect(asked).toEqual([digest('A'), digest('B')]);
-  const anew = lookingUp.take(poolId, recordAt('B'));
+  const anew = imageLookups.take(poolId, recordAt('B'));
   expect(anew).toMatchObject({ digest: digest('B'), version: 'B' });
   // An answer equal to the present target changes nothing.
-  lookingUp.putBack(poolId, anew);
-  expect(lookingUp.take(poolId, recordAt('B'))).toBe(anew);
-  lookingUp.stop();
+  imageLookups.putBack(poolId, anew);
+  expect(imageLookups.take(poolId, recordAt('B'))).toBe(anew);
+  imageLookups.stop();
 });
 
 test('hosts on B stay there, whatever was answered while the target was A', () => {
@@ -69,11 +69,11 @@ test('an interval that is made shorter counts at once, from the last answer', as
   };
   const found = Promise.withResolvers<void>();
   const resolve = async (): Promise<ResolveAnswer> => ({ kind: 'unchanged' });
-  const lookingUp = new LookingUp({ clock, resolve }, () => found.resolve());
+  const imageLookups = new ImageLookups({ clock, resolve }, () => found.resolve());
   const record = recordAt('A');
   const poll = (ms: number) => {
     if (record.pool?.spec !== undefined) record.pool.spec.pollInterval = durationFromMs(ms);
-    return lookingUp.take(poolId, record);
+    return imageLookups.take(poolId, record);
   };
   poll(86_400_000);
   await found.promise;
@@ -85,12 +85,12 @@ test('an interval that is made shorter counts at once, from the last answer', as
   nowMs += 60_000;
   poll(70_000);
   expect([...waits]).toEqual([0]);
-  lookingUp.stop();
+  imageLookups.stop();
 });
 
-test.each<[string, (lookingUp: LookingUp) => void]>([
-  ['the pool is gone', (lookingUp) => lookingUp.forget(poolId)],
-  ['the control plane stops', (lookingUp) => lookingUp.stop()],
+test.each<[string, (imageLookups: ImageLookups) => void]>([
+  ['the pool is gone', (imageLookups) => imageLookups.forget(poolId)],
+  ['the control plane stops', (imageLookups) => imageLookups.stop()],
 ])('an answer that comes when %s wakes nobody, and is not asked for again', async (_, end) => {
   const answer = Promise.withResolvers<ResolveAnswer>();
   let found = 0;
@@ -102,11 +102,11 @@ test.each<[string, (lookingUp: LookingUp) => void]>([
       return () => {};
     },
   };
-  const lookingUp = new LookingUp({ clock, resolve: () => answer.promise }, () => {
+  const imageLookups = new ImageLookups({ clock, resolve: () => answer.promise }, () => {
     found += 1;
   });
-  lookingUp.take(poolId, recordAt('A'));
-  end(lookingUp);
+  imageLookups.take(poolId, recordAt('A'));
+  end(imageLookups);
   answer.resolve({ kind: 'unchanged' });
   await new Promise(setImmediate);
   expect([found, waits]).toEqual([0, []]);
@@ -116,16 +116,16 @@ test('an answer for the name before is not taken for the one that is wanted now'
   const answers = new Map<string, (answer: ResolveAnswer) => void>();
   const resolve = (asked: string): Promise<ResolveAnswer> =>
     new Promise((settle) => answers.set(asked, settle));
-  const lookingUp = new LookingUp({ clock: nodeClock(), resolve }, () => {});
+  const imageLookups = new ImageLookups({ clock: nodeClock(), resolve }, () => {});
   const record = recordAt('A');
-  lookingUp.take(poolId, record);
+  imageLookups.take(poolId, record);
   if (record.pool?.spec !== undefined) record.pool.spec.image = 'registry.example/os:next';
-  lookingUp.take(poolId, record);
+  imageLookups.take(poolId, record);
   answers.get(reference)?.({ kind: 'digest', digest: digest('B'), version: 'B' });
   await new Promise(setImmediate);
-  expect(lookingUp.take(poolId, record)).toBeUndefined();
+  expect(imageLookups.take(poolId, record)).toBeUndefined();
   answers.get('registry.example/os:next')?.({ kind: 'digest', digest: digest('C'), version: 'C' });
   await new Promise(setImmediate);
-  expect(lookingUp.take(poolId, record)).toMatchObject({ digest: digest('C') });
-  lookingUp.stop();
+  expect(imageLookups.take(poolId, record)).toMatchObject({ digest: digest('C') });
+  imageLookups.stop();
 });

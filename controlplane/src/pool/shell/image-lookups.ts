@@ -15,7 +15,7 @@ import { digestOf } from '../policy/image-name.ts';
 
 /** How often a tag is resolved by default. */
 export const pollIntervalDefaultMs = 5 * 60_000;
-/** After a failure it is tried again after this, or when the next look is due. */
+/** After a failure it is tried again after this, or when the next lookup is due. */
 const retryDelayMs = 30_000;
 
 interface Lookup {
@@ -35,19 +35,19 @@ interface Answered {
   readonly retryAfterMs: number | undefined;
 }
 
-export interface LookingUpDependencies {
+export interface ImageLookupsDependencies {
   readonly clock: Clock;
   readonly resolve: ResolveImage;
 }
 
-export class LookingUp {
-  readonly #deps: LookingUpDependencies;
+export class ImageLookups {
+  readonly #deps: ImageLookupsDependencies;
   readonly #found: (poolId: PoolId) => void;
   readonly #lookups = new Map<PoolId, Lookup>();
   readonly #stopping = new AbortController();
 
   /** `found` is called when there is an answer to take. */
-  constructor(deps: LookingUpDependencies, found: (poolId: PoolId) => void) {
+  constructor(deps: ImageLookupsDependencies, found: (poolId: PoolId) => void) {
     this.#deps = deps;
     this.#found = found;
   }
@@ -96,7 +96,7 @@ export class LookingUp {
     const version = record.pool?.status?.target?.version ?? '';
     const known = knownDigest(record, reference);
     const answer = await this.#deps
-      .resolve(reference, isLookedInto(record) ? known : '', this.#stopping.signal)
+      .resolve(reference, hasPlatformDigests(record) ? known : '', this.#stopping.signal)
       .catch((error: unknown): ResolveAnswer => {
         return { kind: 'failed', type: 'internal', message: errorText(error) };
       });
@@ -142,7 +142,7 @@ export class LookingUp {
 }
 
 /** Whether the target's digests for each platform are known: only then is its own digest enough. */
-function isLookedInto({ pool }: wire.PoolRecord): boolean {
+function hasPlatformDigests({ pool }: wire.PoolRecord): boolean {
   return Object.keys(pool?.status?.target?.platformDigests ?? {}).length > 0;
 }
 
