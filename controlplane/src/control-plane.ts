@@ -211,7 +211,7 @@ function openAccessFor(
     firstTokenSha256: adminTokenSha256,
     ...{ secrets, oidc, web },
     clientSecret: () => readClientSecret(oidc?.browser?.clientSecretFile, platform.disk),
-    sessionMs: operators.sessionHours * 3_600_000,
+    signInMs: operators.sessionHours * 3_600_000,
   });
 }
 

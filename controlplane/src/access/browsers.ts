@@ -1,4 +1,4 @@
-/** Signing in and out by a browser: what opens a session, and what the audit stream records. */
+/** Signing in and out by a browser: what opens a sign-in, and what the audit stream records. */
 import { type CallContext, notFound } from '@rackwright/messages';
 import type { AuditSink } from '../audit/index.ts';
 import type { BrowserSignIn, SignInStart } from './browser-sign-in.ts';
@@ -7,7 +7,7 @@ import { principalOfToken, type SignInOptions } from './sign-in.ts';
 import { checkOrigin, type OpenedSignIn, type Opener, type SignIns } from './sign-ins.ts';
 
 export interface BrowsersParts {
-  readonly sessions: SignIns;
+  readonly signIns: SignIns;
   /** Undefined: people can sign in only with a token. */
   readonly provider: BrowserSignIn | undefined;
   readonly shown: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'voucher'>;
@@ -18,22 +18,22 @@ export interface BrowsersParts {
 export interface Browsers {
   /** The identity provider for sign-in by a browser; undefined: there is none. */
   readonly issuer: string | undefined;
-  /** Opens a session for the holder of this token. */
+  /** Opens a sign-in for the holder of this token. */
   byToken(context: CallContext, text: string): Promise<OpenedSignIn>;
   /** Redirects to the identity provider, and afterwards to a path of ours. */
   begin(context: CallContext, returnTo: string): Promise<SignInStart>;
-  /** Opens a session after the identity provider has redirected back. */
+  /** Opens a sign-in after the identity provider has redirected back. */
   end(
     context: CallContext,
     query: URLSearchParams,
   ): Promise<{ readonly opened: OpenedSignIn; readonly returnTo: string }>;
-  /** Ends the session of a call and its open streams, on every replica. */
+  /** Ends the sign-in of a call and its open streams, on every replica. */
   out(context: CallContext): Promise<void>;
 }
 
-export function createBrowsers({ sessions, provider, shown, audit }: BrowsersParts): Browsers {
+export function createBrowsers({ signIns, provider, shown, audit }: BrowsersParts): Browsers {
   const open = async (opener: Opener, context: CallContext): Promise<OpenedSignIn> => {
-    const opened = await sessions.open(opener);
+    const opened = await signIns.open(opener);
     tell(audit, opener.principal, 'browser', context);
     // From now on its network has a share of the capacity for known networks.
     context.vouch?.();
@@ -57,7 +57,7 @@ export function createBrowsers({ sessions, provider, shown, audit }: BrowsersPar
     },
     out: async (context) => {
       checkOrigin(context);
-      await sessions.close(context);
+      await signIns.close(context);
     },
   };
 }

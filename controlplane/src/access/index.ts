@@ -30,7 +30,7 @@ export {
 export {
   endSignInsOf,
   type OpenedSignIn,
-  sessionCookie,
+  signInCookie,
 } from './sign-ins.ts';
 export {
   accessTable,

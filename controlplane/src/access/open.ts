@@ -34,8 +34,8 @@ export interface AccessOptions {
   readonly clientSecret: () => Promise<string | undefined>;
   /** Seals the state of a sign-in, so that every replica can finish it. */
   readonly secrets: SignInSealer;
-  /** The longest session of a browser. */
-  readonly sessionMs: number;
+  /** The longest sign-in of a browser. */
+  readonly signInMs: number;
 }
 
 /** Authenticates callers; `start` finishes before the port opens. */
@@ -48,28 +48,28 @@ export interface Access {
   stop(): void;
 }
 
-/** Opens access control: tokens, sessions and identity providers. */
+/** Opens access control: tokens, sign-ins and identity providers. */
 export function openAccess(options: AccessOptions): Access {
-  const { oidc, clock, audit, firstTokenSha256, sessionMs: lifeMs } = options;
+  const { oidc, clock, audit, firstTokenSha256, signInMs: lifeMs } = options;
   const tokens = new TokenBook(options);
   const provider = providerOf(options);
   const voucher = oidc && provider && createOidcVoucher(oidc, clock, provider.keys);
   const shown = { tokens, firstTokenSha256, voucher };
-  const sessions = new SignIns({
+  const signIns = new SignIns({
     ...{ ...options, lifeMs, configSha256: configSha256Of(oidc) },
     principalOfSecret: (name, secretSha256) => principalOfSecret(shown, name, secretSha256),
   });
-  const browsers = createBrowsers({ ...options, sessions, provider: provider?.browser, shown });
+  const browsers = createBrowsers({ ...options, signIns, provider: provider?.browser, shown });
   return {
-    signIn: createSignIn({ ...shown, sessions, onSignIn: tellSignIns(clock, audit) }),
+    signIn: createSignIn({ ...shown, signIns, onSignIn: tellSignIns(clock, audit) }),
     browsers,
     otherAdmins: oidc?.roles.some(({ isFullAdmin }) => isFullAdmin) ?? false,
     start: async () => {
       await tokens.start();
-      await sessions.start();
+      await signIns.start();
     },
     stop: () => {
-      sessions.stop();
+      signIns.stop();
       tokens.stop();
     },
   };

@@ -32,8 +32,8 @@ export interface Principal {
   readonly expireMs: number | undefined;
   /** SHA-256 of the shown secret, hex: distinguishes two tokens of one name. */
   readonly proofSha256: string;
-  /** Its session, as in `Sessions`; unset: the call itself came with a token. */
-  readonly session?: string;
+  /** The hash of its sign-in, as in `SignIns`; unset: the call itself came with a token. */
+  readonly signInHash?: string;
 }
 
 /** Everywhere. */

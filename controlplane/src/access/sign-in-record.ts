@@ -1,4 +1,4 @@
-/** The record of a browser's session, and its owner. Pure. */
+/** The record of a browser's sign-in, and its owner. Pure. */
 import { create, type MessageShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Role, readActor, store as wire } from '@rackwright/messages';
@@ -18,7 +18,7 @@ export interface NewSignIn {
   readonly configSha256: string;
 }
 
-/** The record of a new session. */
+/** The record of a new sign-in. */
 export function signInRecord(opened: NewSignIn): SignInRecord {
   const { principal, createMs, expireMs, incarnation } = opened;
   return create(signInSchema, {
@@ -52,7 +52,7 @@ export function expireMsOf({ expireTime }: SignInRecord): number {
   return expireTime === undefined ? 0 : timestampMs(expireTime);
 }
 
-/** One name for all sessions of a person. */
+/** One name for all sign-ins of a person. */
 export function callerOf({ issuer, actor }: Pick<SignInRecord, 'issuer' | 'actor'>): string {
   return `${issuer} ${actor}`;
 }

@@ -1,6 +1,6 @@
 /**
  * From a call to its caller. The "authorization" header names the caller, and a token or an
- * identity provider proves it. Without that header the session cookie counts.
+ * identity provider proves it. Without that header the sign-in cookie counts.
  *
  * Invariants:
  * 1. No caller is accepted because a check failed to respond: when the store or the identity
@@ -36,8 +36,8 @@ export interface SignInOptions {
   readonly firstTokenSha256: string;
   readonly voucher: Voucher | undefined;
   readonly onSignIn: SignInSink;
-  /** Sessions of browsers; unset: cookies are not accepted. */
-  readonly sessions?: SignIns;
+  /** Sign-ins of browsers; unset: cookies are not accepted. */
+  readonly signIns?: SignIns;
 }
 
 /** Knows the callers of open calls. */
@@ -68,11 +68,12 @@ export function createSignIn(options: SignInOptions): SignIn {
     },
     onEnd: (principal, end) => {
       const ofToken = options.tokens.onEnd(principal, end);
-      const { session } = principal;
-      const ofSession = session === undefined ? undefined : options.sessions?.onEnd(session, end);
+      const { signInHash } = principal;
+      const ofSignIn =
+        signInHash === undefined ? undefined : options.signIns?.onEnd(signInHash, end);
       return () => {
         ofToken();
-        ofSession?.();
+        ofSignIn?.();
       };
     },
   };
@@ -88,7 +89,7 @@ export const trustedSignIn: SignIn = {
 async function identify(options: SignInOptions, context: CallContext): Promise<Principal> {
   const header = context.header('authorization');
   if (header === undefined) {
-    const principal = await options.sessions?.principalOf(context);
+    const principal = await options.signIns?.principalOf(context);
     if (principal === undefined) throw tokenMissing();
     return principal;
   }

@@ -7,7 +7,7 @@ import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store'
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
 import { everywhere, type Principal } from './principal.ts';
-import { endSignInsOf, SignIns, type SignInsOptions, sessionCookie } from './sign-ins.ts';
+import { endSignInsOf, SignIns, type SignInsOptions, signInCookie } from './sign-ins.ts';
 
 const quiet = () => undefined;
 const lifeMs = 3_600_000;
@@ -37,7 +37,7 @@ afterEach(async () => {
 async function replica(more: Partial<SignInsOptions> = {}) {
   const store = await openMemoryStore({ random: nodeRandom(), disk, ...more });
   const following = new Following({ store, clock, log, retryDelayMs: 10 });
-  const sessions = new SignIns({
+  const signIns = new SignIns({
     ...{ store, following, clock, log, lifeMs, random: nodeRandom(), configSha256: '0a' },
     principalOfSecret: async (name, secretSha256) => {
       expect([name, Buffer.from(secretSha256).toString('hex')]).toEqual(['tokens/ci', secret]);
@@ -46,13 +46,13 @@ async function replica(more: Partial<SignInsOptions> = {}) {
     },
     ...more,
   });
-  await sessions.start();
+  await signIns.start();
   stops.push(
-    () => sessions.stop(),
+    () => signIns.stop(),
     () => following.stop(),
     () => store.close(),
   );
-  return { sessions, store };
+  return { signIns, store };
 }
 
 const ann: Principal = {
@@ -74,7 +74,7 @@ const byToken = { kind: 'token', principal: ofToken } as const;
 function callWith(name: string): CallContext {
   const headers: Readonly<Record<string, string>> = {
     ...{ host: 'cp.example:7440', origin: 'https://cp.example:7440' },
-    cookie: `other=1; ${sessionCookie}=${name}`,
+    cookie: `other=1; ${signInCookie}=${name}`,
   };
   return { header: (name: string) => headers[name] } as never;
 }
@@ -97,60 +97,60 @@ const recordsIn = async (store: StateStore) => (await store.list('browserSession
 
 test('a session that one replica has opened counts at the other, and after a restart', async () => {
   const [here, there] = [await replica(), await replica()];
-  const { name, expireMs } = await here.sessions.open(byProvider);
+  const { name, expireMs } = await here.signIns.open(byProvider);
   const { proofSha256: _, ...carried } = { ...ann, expireMs };
-  expect(await there.sessions.principalOf(callWith(name))).toMatchObject(carried);
-  here.sessions.stop();
+  expect(await there.signIns.principalOf(callWith(name))).toMatchObject(carried);
+  here.signIns.stop();
   const restarted = await replica();
-  expect(await restarted.sessions.principalOf(callWith(name))).toMatchObject(carried);
+  expect(await restarted.signIns.principalOf(callWith(name))).toMatchObject(carried);
 });
 
 test('a session that ends at one replica is refused at the other with the next call', async () => {
   const [here, there] = [await replica(), await replica()];
-  const { name } = await here.sessions.open(byToken);
-  const principal = await there.sessions.principalOf(callWith(name));
+  const { name } = await here.signIns.open(byToken);
+  const principal = await there.signIns.principalOf(callWith(name));
   let isEnded = false;
-  const hash = principal?.session ?? '';
-  there.sessions.onEnd(hash, () => (isEnded = true));
-  expect(await here.sessions.close(callWith(name))).toBe(true);
-  expect(await reasonOf(there.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+  const hash = principal?.signInHash ?? '';
+  there.signIns.onEnd(hash, () => (isEnded = true));
+  expect(await here.signIns.close(callWith(name))).toBe(true);
+  expect(await reasonOf(there.signIns.principalOf(callWith(name)))).toBe('SESSION_OVER');
   await untilTrue(() => isEnded);
   // A session that ends between the check and the opening of its stream is not overlooked.
   let isLateEnded = false;
-  there.sessions.onEnd(hash, () => (isLateEnded = true));
+  there.signIns.onEnd(hash, () => (isLateEnded = true));
   await untilTrue(() => isLateEnded);
-  expect(await there.sessions.close(callWith(name))).toBe(false);
+  expect(await there.signIns.close(callWith(name))).toBe(false);
 });
 
 test('a session ends by the clock, and its record goes; using it writes nothing', async () => {
-  const { sessions, store } = await replica();
-  const { name } = await sessions.open(byProvider);
+  const { signIns, store } = await replica();
+  const { name } = await signIns.open(byProvider);
   const written = await store.latestRevision();
   shiftMs = lifeMs - 1_000;
-  await sessions.principalOf(callWith(name));
+  await signIns.principalOf(callWith(name));
   shiftMs = lifeMs;
-  expect(await reasonOf(sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+  expect(await reasonOf(signIns.principalOf(callWith(name)))).toBe('SESSION_OVER');
   expect(await store.latestRevision()).toBe(written);
-  await sessions.sweep();
+  await signIns.sweep();
   expect(await recordsIn(store)).toEqual([]);
 });
 
 test('a session by a token ends with it; its own end is no later', async () => {
-  const { sessions } = await replica();
+  const { signIns } = await replica();
   const expireMs = clock.nowMs() + 1_000;
   const short = { kind: 'token', principal: { ...ofToken, expireMs } } as const;
-  expect((await sessions.open(short)).expireMs).toBe(expireMs);
-  const { name } = await sessions.open(byToken);
-  expect(await sessions.principalOf(callWith(name))).toMatchObject({
+  expect((await signIns.open(short)).expireMs).toBe(expireMs);
+  const { name } = await signIns.open(byToken);
+  expect(await signIns.principalOf(callWith(name))).toMatchObject({
     actor: readActor('token:ci'),
   });
   isRevoked = true;
-  await expect(sessions.principalOf(callWith(name))).rejects.toThrow('revoked');
+  await expect(signIns.principalOf(callWith(name))).rejects.toThrow('revoked');
 });
 
 test('neither the name nor a token stands in the store', async () => {
-  const { sessions, store } = await replica();
-  const { name } = await sessions.open(byToken);
+  const { signIns, store } = await replica();
+  const { name } = await signIns.open(byToken);
   const [entry] = await recordsIn(store);
   const text = `${entry?.key} ${Buffer.from(entry?.value ?? []).toString('latin1')}`;
   expect(text).not.toContain(name);
@@ -159,13 +159,13 @@ test('neither the name nor a token stands in the store', async () => {
 
 test('rights of another configuration, or of before the store was restored, are over', async () => {
   const here = await replica();
-  const { name } = await here.sessions.open(byProvider);
+  const { name } = await here.signIns.open(byProvider);
   const changed = await replica({ configSha256: '0b' });
-  expect(await reasonOf(changed.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
-  const { name: ofTokenName } = await here.sessions.open(byToken);
+  expect(await reasonOf(changed.signIns.principalOf(callWith(name)))).toBe('SESSION_OVER');
+  const { name: ofTokenName } = await here.signIns.open(byToken);
   const restored = await replica({ restored: true } as never);
-  expect(await reasonOf(restored.sessions.principalOf(callWith(ofTokenName)))).toBe('SESSION_OVER');
-  await restored.sessions.sweep();
+  expect(await reasonOf(restored.signIns.principalOf(callWith(ofTokenName)))).toBe('SESSION_OVER');
+  await restored.signIns.sweep();
   expect(await recordsIn(restored.store)).toEqual([]);
 });
 
@@ -175,34 +175,34 @@ test('one caller has at most 20 live sessions, whichever replica has opened them
   for (let round = 0; round < 24; round += 1) {
     shiftMs += 1;
     const at = round % 2 === 0 ? here : there;
-    names.push((await at.sessions.open(byProvider)).name);
+    names.push((await at.signIns.open(byProvider)).name);
   }
-  await there.sessions.open(byToken);
+  await there.signIns.open(byToken);
   // A replica whose watch lags removes the excess later.
   await untilTrue(async () => {
-    await here.sessions.sweep();
+    await here.signIns.sweep();
     return (await recordsIn(here.store)).length === 21;
   });
   for (const name of names.slice(0, 4)) {
-    expect(await reasonOf(here.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+    expect(await reasonOf(here.signIns.principalOf(callWith(name)))).toBe('SESSION_OVER');
   }
-  for (const name of names.slice(4)) await here.sessions.principalOf(callWith(name));
+  for (const name of names.slice(4)) await here.signIns.principalOf(callWith(name));
 });
 
 test('all sessions of one caller are ended at once, at every replica, and no others', async () => {
   const [here, there] = [await replica(), await replica()];
-  const open = async () => (await here.sessions.open(byProvider)).name;
+  const open = async () => (await here.signIns.open(byProvider)).name;
   const names = [await open(), await open()];
-  const { name: other } = await here.sessions.open(byToken);
-  const seen = await there.sessions.principalOf(callWith(names[0] ?? ''));
+  const { name: other } = await here.signIns.open(byToken);
+  const seen = await there.signIns.principalOf(callWith(names[0] ?? ''));
   let isEnded = false;
-  there.sessions.onEnd(seen?.session ?? '', () => (isEnded = true));
+  there.signIns.onEnd(seen?.signInHash ?? '', () => (isEnded = true));
   expect(await endSignInsOf(here.store, oidcActor('ann'))).toBe(2);
-  for (const { sessions } of [here, there]) {
+  for (const { signIns } of [here, there]) {
     for (const name of names) {
-      expect(await reasonOf(sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+      expect(await reasonOf(signIns.principalOf(callWith(name)))).toBe('SESSION_OVER');
     }
-    expect(await sessions.principalOf(callWith(other))).toMatchObject({
+    expect(await signIns.principalOf(callWith(other))).toMatchObject({
       actor: readActor('token:ci'),
     });
   }
@@ -211,8 +211,8 @@ test('all sessions of one caller are ended at once, at every replica, and no oth
 });
 
 test('guessed names cost the store little, and keep out nobody who is signed in', async () => {
-  const { sessions, store } = await replica();
-  const { name } = await sessions.open(byProvider);
+  const { signIns, store } = await replica();
+  const { name } = await signIns.open(byProvider);
   let reads = 0;
   const get = store.get.bind(store);
   store.get = (key) => {
@@ -220,22 +220,22 @@ test('guessed names cost the store little, and keep out nobody who is signed in'
     return get(key);
   };
   const guesses = Array.from({ length: 1_000 }, (_, index) =>
-    reasonOf(sessions.principalOf(callWith(`g${index}`.padEnd(43, 'x')))),
+    reasonOf(signIns.principalOf(callWith(`g${index}`.padEnd(43, 'x')))),
   );
   expect(new Set(await Promise.all(guesses))).toEqual(new Set(['SESSION_OVER', 'SIGN_IN_BUSY']));
   expect(reads).toBeLessThanOrEqual(150);
-  expect(await sessions.principalOf(callWith(name))).toMatchObject({
+  expect(await signIns.principalOf(callWith(name))).toMatchObject({
     actor: readActor('oidc:ann'),
   });
-  expect(await reasonOf(sessions.principalOf(callWith('too-short')))).toBe('SESSION_OVER');
+  expect(await reasonOf(signIns.principalOf(callWith('too-short')))).toBe('SESSION_OVER');
 });
 
 test('a record that cannot be read keeps no one from starting, and is swept', async () => {
   const key = `browserSessions.${'ef'.repeat(32)}`;
   const { store } = await replica();
   await store.put(key, Uint8Array.of(0xff, 0xff), 'absent');
-  const { sessions } = await replica();
-  const { name } = await sessions.open({ kind: 'token', principal: ofToken });
+  const { signIns } = await replica();
+  const { name } = await signIns.open({ kind: 'token', principal: ofToken });
   expect(name).not.toBe('');
   expect((await store.get(key)).kind).toBe('absent');
 });

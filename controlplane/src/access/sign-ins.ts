@@ -1,19 +1,19 @@
 /**
- * People who have signed in by a browser: a cookie that names a session in the store.
+ * People who have signed in by a browser: a cookie that names a sign-in in the store.
  *
  * Invariants:
- * 1. A session never permits more than the credential that opened it. A session of a token looks
- *    that token up with every call, and ends with it. A session of the identity provider has an
+ * 1. A sign-in never permits more than the credential that opened it. A sign-in of a token looks
+ *    that token up with every call, and ends with it. A sign-in of the identity provider has an
  *    expiry of its own, and is valid only under the configuration that gave its role.
  * 2. A cookie counts only together with the origin of this server (`checkOrigin`): a page of
  *    another site cannot make the browser carry out a call.
- * 3. Sessions are bounded, in total and for each caller: the oldest is removed first.
- * 4. Only its browser knows the name of a session. The store has a hash of the name, and of a token
+ * 3. Sign-ins are bounded, in total and for each caller: the oldest is removed first.
+ * 4. Only its browser knows the name of a sign-in. The store has a hash of the name, and of a token
  *    the hash of its secret.
- * 5. Each call reads the record of its session from the store. After a sign-out at another replica
+ * 5. Each call reads the record of its sign-in from the store. After a sign-out at another replica
  *    the next call is refused here, and open streams end.
  *
- * Must not: write anything when a session is used.
+ * Must not: write anything when a sign-in is used.
  */
 import { createHash } from 'node:crypto';
 import { create, fromBinary } from '@bufbuild/protobuf';
@@ -57,21 +57,21 @@ import {
 } from './sign-in-record.ts';
 
 /** Its prefix binds a cookie to this host, all paths and TLS (RFC 6265bis §4.1.3.2). */
-export const sessionCookie = '__Host-rackwright-session';
+export const signInCookie = '__Host-rackwright-session';
 
 const collection = 'browserSessions';
-const sessionsMax = 1_000;
-const sessionsPerCallerMax = 20;
+const signInsMax = 1_000;
+const signInsPerCallerMax = 20;
 const nameBytes = 32;
 const nameShape = /^[A-Za-z0-9_-]{43}$/;
-/** The record of an expired session stays at most this long, while the store responds. */
+/** The record of an expired sign-in stays at most this long, while the store responds. */
 const sweepIntervalMs = 600_000;
-/** Calls that name an unknown session; more are refused without a read of the store. */
+/** Calls that name an unknown sign-in; more are refused without a read of the store. */
 const unknownRate: BucketRate = { perSecond: 50, most: 50 };
 
-/** What has opened a session. */
+/** What has opened a sign-in. */
 export interface Opener {
-  /** A session of a token ends with it; a session of the provider outlives the provider's token. */
+  /** A sign-in of a token ends with it; a sign-in of the provider outlives the provider's token. */
   readonly kind: 'token' | 'provider';
   readonly principal: Principal;
 }
@@ -82,7 +82,7 @@ export interface SignInsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** The longest session, from its start. */
+  /** The longest sign-in, from its start. */
   readonly lifeMs: number;
   /** SHA-256, hex, of the configuration that gives the provider's users their roles. */
   readonly configSha256: string;
@@ -90,9 +90,9 @@ export interface SignInsOptions {
   readonly principalOfSecret: (name: string, secretSha256: Uint8Array) => Promise<Principal>;
 }
 
-/** A session that has just been opened. */
+/** A sign-in that has just been opened. */
 export interface OpenedSignIn {
-  /** The value of `sessionCookie` for the browser. */
+  /** The value of `signInCookie` for the browser. */
   readonly name: string;
   /** Wall time, milliseconds. */
   readonly expireMs: number;
@@ -108,9 +108,9 @@ interface Known {
 /** See the header. */
 export class SignIns {
   readonly #options: SignInsOptions;
-  /** The sessions in the store, kept current by a watch, by the hash of the name. */
+  /** The sign-ins in the store, kept current by a watch, by the hash of the name. */
   readonly #known = new Map<string, Known>();
-  /** Callbacks for the end of a session, by the hash of its name. */
+  /** Callbacks for the end of a sign-in, by the hash of its name. */
   readonly #ends = new Ends();
   readonly #followed: FollowedValues;
   readonly #unknown: Bucket;
@@ -124,7 +124,7 @@ export class SignIns {
     );
   }
 
-  /** Resolves once every session is known: from then on no valid session is taken for a guess. */
+  /** Resolves once every sign-in is known: from then on no valid sign-in is taken for a guess. */
   async start(): Promise<void> {
     await this.#followed.start();
     this.#cancelSweep = repeated(this.#options.clock, sweepIntervalMs, () => this.sweep());
@@ -135,7 +135,7 @@ export class SignIns {
     this.#cancelSweep();
   }
 
-  /** Opens a session. Bounded by invariant 3. Throws `unavailable`. */
+  /** Opens a sign-in. Bounded by invariant 3. Throws `unavailable`. */
   async open({ kind, principal }: Opener): Promise<OpenedSignIn> {
     const { clock, random, store, lifeMs, configSha256 } = this.#options;
     const createMs = clock.nowMs();
@@ -147,31 +147,31 @@ export class SignIns {
     const record = signInRecord({ principal, createMs, expireMs, incarnation, configSha256 });
     const written = await writeRecord(this.#options, schema, keyOf(hash), record, 'absent');
     // The name has 256 random bits: a conflict means that another party drew the same ones.
-    if (written.kind === 'conflict') throw sessionOver();
+    if (written.kind === 'conflict') throw signInOver();
     this.#learn(hash, record, written.revision);
     await this.sweep();
     return { name, expireMs };
   }
 
   /**
-   * The owner of the session that a call names; undefined: its cookies name no session. Throws why
-   * the session is invalid.
+   * The owner of the sign-in that a call names; undefined: its cookies name no sign-in. Throws why
+   * the sign-in is invalid.
    */
   async principalOf(context: CallContext): Promise<Principal | undefined> {
-    const name = cookieOf(context, sessionCookie);
+    const name = cookieOf(context, signInCookie);
     if (name === undefined) return undefined;
     checkOrigin(context);
-    if (!nameShape.test(name)) throw sessionOver();
+    if (!nameShape.test(name)) throw signInOver();
     const hash = hashOf(name);
     const kept = await this.#read(hash);
-    if (kept === undefined || this.#isOver(kept.record)) throw sessionOver();
+    if (kept === undefined || this.#isOver(kept.record)) throw signInOver();
     const principal = await this.#principalIn(kept.record);
-    return { ...principal, expireMs: expireMsOf(kept.record), session: hash };
+    return { ...principal, expireMs: expireMsOf(kept.record), signInHash: hash };
   }
 
-  /** Ends the session that a call names. False: there was none. Throws `unavailable`. */
+  /** Ends the sign-in that a call names. False: there was none. Throws `unavailable`. */
   async close(context: CallContext): Promise<boolean> {
-    const name = cookieOf(context, sessionCookie);
+    const name = cookieOf(context, signInCookie);
     if (name === undefined || !nameShape.test(name)) return false;
     const hash = hashOf(name);
     const kept = await this.#read(hash);
@@ -183,8 +183,8 @@ export class SignIns {
   }
 
   /**
-   * Calls `end` when the session of this hash is signed out or removed for a newer one, until the
-   * returned function is called. Expiry is not reported here: the session expires with its
+   * Calls `end` when the sign-in of this hash is signed out or removed for a newer one, until the
+   * returned function is called. Expiry is not reported here: the sign-in expires with its
    * principal.
    */
   onEnd(hash: string, end: () => void): () => void {
@@ -194,14 +194,14 @@ export class SignIns {
     return cancel;
   }
 
-  /** Removes expired sessions and those beyond the bounds (invariant 3). */
+  /** Removes expired sign-ins and those beyond the bounds (invariant 3). */
   async sweep(): Promise<void> {
     for (const [hash, { revision }] of this.#superfluous()) {
       try {
         await deleteRecord(this.#options, keyOf(hash), revision);
         this.#forget(hash);
       } catch (error) {
-        this.#options.log.warn({}, 'sessions that are over were not swept', error);
+        this.#options.log.warn({}, 'sign-ins that are over were not swept', error);
         return;
       }
     }
@@ -225,7 +225,7 @@ export class SignIns {
     let count = 0;
     return newestFirst.filter(([, { caller, expireMs }]) => {
       const own = counts.get(caller) ?? 0;
-      if (expireMs <= nowMs || own >= sessionsPerCallerMax || count >= sessionsMax) return true;
+      if (expireMs <= nowMs || own >= signInsPerCallerMax || count >= signInsMax) return true;
       counts.set(caller, own + 1);
       count += 1;
       return false;
@@ -244,7 +244,7 @@ export class SignIns {
       return principalOfSecret(name, secretSha256);
     }
     const principal = granted(record, configSha256);
-    if (principal === undefined) throw sessionOver();
+    if (principal === undefined) throw signInOver();
     return principal;
   }
 
@@ -255,7 +255,7 @@ export class SignIns {
       if (kept.kind === 'absent') this.#forget(hash);
     } catch (error) {
       // Once the store responds again, the watch reports what has changed.
-      log.warn({}, 'a session could not be read again', error);
+      log.warn({}, 'a sign-in could not be read again', error);
     }
   }
 
@@ -265,7 +265,7 @@ export class SignIns {
   }
 
   #learn(hash: string, record: SignInRecord, revision: StoreRevision): void {
-    // A session from before the store was restored is removed like an expired one.
+    // A sign-in from before the store was restored is removed like an expired one.
     const expireMs =
       record.incarnation === this.#options.store.incarnation ? expireMsOf(record) : 0;
     const createMs = createMsOf(record);
@@ -279,8 +279,8 @@ export class SignIns {
 }
 
 /**
- * Ends every session of the actor with this name in the audit stream, on every replica (invariant
- * 5). Returns how many there were. A session that is opened at the same time may remain. Throws
+ * Ends every sign-in of the actor with this name in the audit stream, on every replica (invariant
+ * 5). Returns how many there were. A sign-in that is opened at the same time may remain. Throws
  * `unavailable`.
  */
 export async function endSignInsOf(store: StateStore, actor: Actor): Promise<number> {
@@ -331,8 +331,8 @@ export function checkOrigin(context: CallContext): void {
   );
 }
 
-/** The session was never in this store, has ended, or was removed for newer ones. */
-export function sessionOver(): ApiFailure {
+/** The sign-in was never in this store, has ended, or was removed for newer ones. */
+export function signInOver(): ApiFailure {
   return unauthenticated('SESSION_OVER', 'The session has ended. Sign in again.');
 }
 

@@ -24,7 +24,7 @@ import {
   beginningSeconds,
   callbackPath,
   type OpenedSignIn,
-  sessionCookie,
+  signInCookie,
 } from '../access/index.ts';
 import { type AuditTrail, identified } from '../audit/index.ts';
 import { jsonPage, noContent, textPage, wrongMethod } from './answers.ts';
@@ -126,7 +126,7 @@ function failed(error: unknown, cookies: readonly string[] = []): PageResponse {
 
 /** The browser drops the session even if the store is unavailable: then only its expiry ends it. */
 async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promise<PageResponse> {
-  const over = cookieText(sessionCookie, '', 'Strict', gone);
+  const over = cookieText(signInCookie, '', 'Strict', gone);
   try {
     await browsers.out(context);
     return { ...noContent, headers: withCookies(noContent, [over]) };
@@ -139,7 +139,7 @@ async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promi
 
 function kept({ expireMs }: OpenedSignIn, name: string, { nowMs }: AuthPages): string {
   const lifeSeconds = Math.max(0, Math.floor((expireMs - nowMs()) / 1_000));
-  return cookieText(sessionCookie, name, 'Strict', lifeSeconds);
+  return cookieText(signInCookie, name, 'Strict', lifeSeconds);
 }
 
 function cookieText(
