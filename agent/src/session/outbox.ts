@@ -4,10 +4,10 @@
  * O1 A final report is written down before it is sent; one that cannot be written down is sent
  *    from memory and written down when the disk takes it again.
  * O2 Reports are sent in the order of their sequence, once for each session and once more for each
- *    time the operation comes again, until they are answered (R3, R7).
+ *    time the operation comes again, until they have a verdict (R3, R7).
  * O3 The words of a BMC, a tool or a runner are cut before they are written down or sent.
- * O4 An operation is forgotten only when its report is answered and settled, or when the control
- *    plane says so.
+ * O4 An operation is forgotten only when its report has a verdict and is settled, or when the
+ *    control plane says so.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -144,7 +144,7 @@ export class ReportOutbox {
     }
   }
 
-  /** Takes the control plane's answer to a final report (R7, O4). */
+  /** Takes the control plane's verdict on a final report (R7, O4). */
   async answered(answer: agent.ReportAnswer): Promise<void> {
     const { attempts, journal, log } = this.#deps;
     let records: RecordInit[] = [];
@@ -291,7 +291,7 @@ function isVerdict(verdict: agent.ReportAnswer_Verdict): boolean {
       return true;
     case agent.ReportAnswer_Verdict.UNSPECIFIED:
       return false;
-    // A verdict from the future is no answer (R8).
+    // A verdict that is not known here is none (R8).
     default:
       return false;
   }

@@ -258,7 +258,7 @@ describe('a registered key', () => {
     );
   });
 
-  test('takes with it, when it goes, every token that was made while it was there', async () => {
+  test('invalidates every join token that was made before it is revoked', async () => {
     const tokens = [await tokenFor('r1'), await tokenFor('r1')];
     await issueCertificate(trust, ask(newKey(), tokens.pop()));
     const [first, second] = [await tokenFor('r1', true), await tokenFor('r1', true)];

@@ -1,4 +1,4 @@
-/** Answers to final reports (R7), and the sequence up to which all are answered. */
+/** Verdicts on final reports (R7), and the sequence up to which every report has one. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { PassResult, ReportVerdict } from '../../host/index.ts';

@@ -262,7 +262,7 @@ describe('two agents of one rack, at two replicas', () => {
     expect(second.of('leaseRenewal')).toHaveLength(1);
   });
 
-  test('a half-open session takes what a newer one was sent for no loss', async () => {
+  test('an operation sent to a newer session is not lost for the older half-open one', async () => {
     const { rig, a, b } = await two();
     await connectAgent(rig, a, { journal: original });
     const second = await connectAgent(rig, b, { journal: { ...original, generation: 4n } });

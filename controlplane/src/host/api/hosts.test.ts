@@ -247,7 +247,7 @@ describe('UpdateHost', () => {
     expect((await hosts.getHost({ name: 'hosts/h2' })).spec?.bootMacs).toEqual(specOf(1).bootMacs);
   });
 
-  test('keeps a new address that an update which was refused gives back meanwhile', async () => {
+  test('keeps its new address reserved when a refused update releases it meanwhile', async () => {
     const { uid } = await create(1);
     const { store } = fixture;
     const spec = createMessage(HostSpecSchema, { bootMacs: specOf(9).bootMacs });

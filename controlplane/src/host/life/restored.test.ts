@@ -224,7 +224,7 @@ describe('an agent that has seen more than the store has', () => {
     expect(rig.record().runCount).toBeLessThanOrEqual(passed + 3n);
   });
 
-  test('an acceptance in a backup is not of what is lost with that backup', async () => {
+  test('an acceptance restored from a backup does not cover the loss by that restore', async () => {
     const { rig, replica, plain } = await started();
     await plain.cut();
     const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 100));
