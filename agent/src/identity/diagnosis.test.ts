@@ -51,7 +51,7 @@ describe('the diagnosis of a control plane’s certificate', () => {
   test('names another authority, with both fingerprints and the remedy', async () => {
     const chain = [await theirs.sign(nowMs - dayMs, nowMs + dayMs), theirs.certificate];
     const said = explainFace(parts, { chain, timeMs: nowMs }, nowMs) ?? '';
-    expect(said).toContain(`the agent believes SHA-256 ${ours.sha256}`);
+    expect(said).toContain(`the agent trusts SHA-256 ${ours.sha256}`);
     expect(said).toContain(`shown is ${theirs.sha256}`);
     expect(said).toContain('rackwright rack join-token r1 --replace');
   });

@@ -44,17 +44,17 @@ export function explainFace(
 ): string | undefined {
   const [leaf] = chain;
   if (leaf === undefined) return undefined;
-  const believed = certificatesIn(parts.caPem);
+  const trusted = certificatesIn(parts.caPem);
   const clocks =
     `this machine’s clock says ${text(nowMs)}, the control plane’s ` +
     (timeMs === undefined ? 'is not known' : `says ${text(timeMs)}`);
   const remedy = 'Set the clock that is wrong (timedatectl shows whether it is synchronized)';
-  if (signerOf(leaf, believed) === undefined) {
+  if (signerOf(leaf, trusted) === undefined) {
     const rackId = parts.rack.replace('racks/', '') || 'RACK';
     return (
       `${parts.host}:${parts.port} is not the control plane that this agent joined, or its ` +
-      `certificate authority was replaced while the agent was away: the agent believes SHA-256 ` +
-      `${fingerprintsOf(believed).join(', ') || 'none'}, shown is ` +
+      `certificate authority was replaced while the agent was away: the agent trusts SHA-256 ` +
+      `${fingerprintsOf(trusted).join(', ') || 'none'}, shown is ` +
       `${fingerprintsOf(chain).slice(1).join(', ') || fingerprintsOf(chain).join(', ')}. If the ` +
       `address is right, let the agent join again: rackwright rack join-token ${rackId} --replace`
     );

@@ -337,7 +337,7 @@ export class AgentSession {
       case 'storeAccepted':
         return this.#noted(this.#acceptStore(message.value));
       case 'trustBundle':
-        return void this.#believe(message.value);
+        return void this.#adoptTrust(message.value);
       case 'discovery':
       case 'discoveredAnswer':
       case 'prefetchImages':
@@ -417,7 +417,7 @@ export class AgentSession {
     });
   }
 
-  async #believe(bundle: agent.TrustBundle): Promise<void> {
+  async #adoptTrust(bundle: agent.TrustBundle): Promise<void> {
     const { trust, log } = this.#options;
     if (trust === undefined) return;
     try {

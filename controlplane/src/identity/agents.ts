@@ -88,7 +88,7 @@ export interface CertificateRequest {
   readonly signature: Uint8Array;
   /** "<rack id>.<secret>", or empty for renewal by the registered key. */
   readonly joinToken: string;
-  /** "racks/RACK" that a renewing agent believes to be its own; empty at enrolment. */
+  /** "racks/RACK" that a renewing agent takes for its own; empty at enrolment. */
   readonly rack: RackName;
 }
 

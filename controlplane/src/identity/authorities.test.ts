@@ -143,8 +143,8 @@ describe('replicas on one store', () => {
     }
     // The old one stays because of the agent's certificate, whose issuer was not recorded.
     expect(first.authorities.now.certificates).toHaveLength(2);
-    const believed = { trustedCaSha256: [old, next], certificateCaSha256: next };
-    await putRack({ agentPublicKey: new Uint8Array(9), ...believed });
+    const trusted = { trustedCaSha256: [old, next], certificateCaSha256: next };
+    await putRack({ agentPublicKey: new Uint8Array(9), ...trusted });
     for (const { authorities } of [first, second]) {
       await until(() => authorities.now.certificates.length === 1);
     }
@@ -175,7 +175,7 @@ describe('replicas on one store', () => {
     const leave = first.keys.attend({ rackId: 'r1', keySha256, end });
     const trustedCaSha256 = [first.authorities.now.caSha256];
     await putRack({ agentPublicKey: key, tombstones: ['h1'], trustedCaSha256 });
-    await until(() => first.keys.trusts().some(({ believes }) => believes.length > 0));
+    await until(() => first.keys.trusts().some(({ trusts }) => trusts.length > 0));
     expect(ended).toEqual([]);
     leave();
     await putRack({ agentPublicKey: new Uint8Array() });

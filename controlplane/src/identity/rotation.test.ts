@@ -37,7 +37,7 @@ const retiring = record(one('a', Stage.RETIRED), one('b', Stage.ACTIVE));
 const rack = (name: string, fields: Partial<RackTrust> = {}): RackTrust => ({
   rack: `racks/${name}`,
   isJoined: true,
-  believes: [sha('a'), sha('b')],
+  trusts: [sha('a'), sha('b')],
   signedBy: sha('b'),
   expiresMs: startMs + 7 * dayMs,
   seenMs: startMs,
@@ -55,7 +55,7 @@ const stages = ({ authorities }: wire.TrustRecord) =>
   authorities.map(({ authority }) => [authority?.sha256[0], authority?.stage]);
 
 describe('the next authority', () => {
-  test('waits a day for people, whatever agents believe', () => {
+  test('waits a day for people, whatever agents trust', () => {
     expect(moveOn(rotating, [rack('r1')], startMs + dayMs - 1, timing)).toBeUndefined();
     const moved = moveOn(rotating, [rack('r1')], startMs + dayMs, timing);
     expect(moved && stages(moved)).toEqual([
@@ -65,13 +65,13 @@ describe('the next authority', () => {
     expect(moved?.generation).toBe(6n);
   });
 
-  test('waits for every registered agent that does not believe it, by name', () => {
+  test('waits for every registered agent that does not trust it, by name', () => {
     const later = startMs + 2 * dayMs;
     const racks = [
       rack('r1'),
-      rack('r2', { believes: [sha('a')] }),
-      rack('r3', { believes: [] }),
-      rack('r4', { believes: [], isJoined: false }),
+      rack('r2', { trusts: [sha('a')] }),
+      rack('r3', { trusts: [] }),
+      rack('r4', { trusts: [], isJoined: false }),
     ];
     expect(racksWaiting(rotating, Stage.NEXT, racks, later)).toEqual(['racks/r2', 'racks/r3']);
     expect(moveOn(rotating, racks, later, timing)).toBeUndefined();
@@ -131,7 +131,7 @@ describe('the authority that signs', () => {
   });
 
   test('is one beside a next one that waits for agents too long', () => {
-    const racks = [rack('r2', { believes: [sha('a')] })];
+    const racks = [rack('r2', { trusts: [sha('a')] })];
     expect(trustFaults(rotating, racks, startMs + 6 * dayMs, timing)).toEqual([]);
     expect(trustFaults(rotating, racks, startMs + 7 * dayMs, timing)[0]).toContain(
       'for 1 agent, named',
@@ -159,7 +159,7 @@ test('a rack’s record tells what rotation has to know of it', () => {
   expect(rackTrust(joined)).toEqual({
     rack: 'racks/r1',
     isJoined: true,
-    believes: [sha('a')],
+    trusts: [sha('a')],
     signedBy: sha('a'),
     expiresMs: startMs,
     seenMs: startMs - 5,

@@ -56,7 +56,7 @@ export interface RackTrust {
   readonly rack: RackName;
   readonly isJoined: boolean;
   /** SHA-256 of the authorities that the agent trusts. */
-  readonly believes: readonly string[];
+  readonly trusts: readonly string[];
   /** The authority that signed its last certificate; empty: not recorded. */
   readonly signedBy: string;
   readonly expiresMs: number | undefined;
@@ -72,7 +72,7 @@ export function rackTrust(record: wire.RackRecord): RackTrust {
   return {
     rack: name,
     isJoined: record.agentPublicKey.length > 0,
-    believes: record.trustedCaSha256,
+    trusts: record.trustedCaSha256,
     signedBy: record.certificateCaSha256,
     expiresMs: status?.certificateExpireTime && timestampMs(status.certificateExpireTime),
     seenMs: status?.lastSeenTime && timestampMs(status.lastSeenTime),
@@ -126,11 +126,11 @@ function waitsOfNext(
     waits.push(wait('', message, stayMs));
   }
   const active = authorityAt(record, Stage.ACTIVE)?.authority?.sha256 ?? '';
-  for (const { rack, isJoined, believes, seenMs, tokens } of racks) {
-    if (isJoined && !believes.includes(authority?.sha256 ?? '')) {
+  for (const { rack, isJoined, trusts, seenMs, tokens } of racks) {
+    if (isJoined && !trusts.includes(authority?.sha256 ?? '')) {
       const seen = seenMs === undefined ? 'never' : new Date(seenMs).toISOString();
       const message =
-        `its agent, last heard ${seen}, does not believe it yet: start the agent, or revoke it ` +
+        `its agent, last heard ${seen}, does not trust it yet: start the agent, or revoke it ` +
         `(rackwright rack revoke ${idOf(rack)} --reason WHY), or give the rack up`;
       waits.push(wait(rack, message));
     }

@@ -13,7 +13,7 @@ import {
 } from './authority.ts';
 import type { KeyRefusal, RefusedKey } from './enrolment.ts';
 import type { AttendedAgent } from './rack-keys.ts';
-import { type BelievedTrust, createSessionTrust } from './session-trust.ts';
+import { createSessionTrust, type PresentTrust } from './session-trust.ts';
 
 const hourMs = 3_600_000;
 const startMs = Date.UTC(2026, 10, 20);
@@ -42,7 +42,7 @@ function fireTimers(): void {
   }
 }
 
-function authoritiesOf(agentCertificateMs: number): BelievedTrust {
+function authoritiesOf(agentCertificateMs: number): PresentTrust {
   const now = { certificates: ['one', 'two'], caSha256: 'ab'.repeat(32) };
   return { now, timing: { agentCertificateMs }, existing: async () => [], onChange: () => {} };
 }

@@ -13,13 +13,13 @@ import type { RackKeys } from './rack-keys.ts';
 import type { TrustTiming } from './rotation.ts';
 
 /** The present trust, and the lifetime of agents' certificates. */
-export interface BelievedTrust extends Pick<Authorities, 'existing' | 'onChange'> {
+export interface PresentTrust extends Pick<Authorities, 'existing' | 'onChange'> {
   readonly now: Pick<TrustNow, 'certificates' | 'caSha256'>;
   readonly timing: Pick<TrustTiming, 'agentCertificateMs'>;
 }
 
 export interface SessionTrustParts {
-  readonly authorities: BelievedTrust;
+  readonly authorities: PresentTrust;
   readonly rackKeys: Pick<RackKeys, 'attend'>;
   readonly clock: Clock;
 }

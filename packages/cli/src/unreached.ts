@@ -49,9 +49,9 @@ export function whyNotBelieved(
 ): string | undefined {
   const [leaf] = chain;
   if (leaf === undefined) return undefined;
-  const believed = (caPem.match(pemBlock) ?? []).map((pem) => new X509Certificate(pem));
+  const trusted = (caPem.match(pemBlock) ?? []).map((pem) => new X509Certificate(pem));
   const isSigned = chain.some((shown) =>
-    believed.some(
+    trusted.some(
       (authority) =>
         shown.fingerprint256 === authority.fingerprint256 ||
         (shown.checkIssued(authority) && shown.verify(authority.publicKey)),

@@ -28,7 +28,7 @@ const trustedMax = 8;
  * The authorities that the agent reports to trust, as far as they exist: invented ones are not
  * recorded.
  */
-export async function believedBy(
+export async function trustedBy(
   applied: Pick<agent.TrustApplied, 'trustedCaSha256'>,
   trust: SessionTrust | undefined,
 ): Promise<string[]> {

@@ -9,7 +9,7 @@ import {
 } from '@rackwright/messages';
 import { agentStepsOf, lifeOf } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
-import { believedBy } from '../base/trust.ts';
+import { trustedBy } from '../base/trust.ts';
 import { updateRack } from '../base/update-rack.ts';
 import { type Rival, rivalElsewhere } from './elsewhere.ts';
 import type { SessionHint } from './hint.ts';
@@ -52,7 +52,7 @@ export async function recordHello(
   const { incarnation } = store;
   const position = { incarnation, revision: asRevision(await store.latestRevision()) };
   const hostName = (uid: HostUid) => `hosts/${hosts.hostIdOfUid(uid, rackId) ?? uid}`;
-  const believed = await believedBy(hello, trust);
+  const trusted = await trustedBy(hello, trust);
   let outcome = noRack;
   const exists = await updateRack(deps, rackId, (record, status) => {
     const rival = rivalElsewhere(record, journal, deps);
@@ -66,7 +66,7 @@ export async function recordHello(
     status.agentVersion = hello.agentVersion.slice(0, agentVersionCharsMax);
     record.agentSteps = agentStepsOf(hello).slice(0, agentStepsMax);
     status.lastSeenTime = timestampFromMs(clock.nowMs());
-    record.trustedCaSha256 = believed;
+    record.trustedCaSha256 = trusted;
     hint.put(record);
     const recorded = {
       key: record.agentPublicKey,

@@ -21,7 +21,7 @@ import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SlotOver } from '../base/rack-slots.ts';
 import type { SessionRefusal } from '../base/session-refusal.ts';
 import type { SessionSink } from '../base/sink.ts';
-import { believedBy } from '../base/trust.ts';
+import { trustedBy } from '../base/trust.ts';
 import { type RackChange, updateRack } from '../base/update-rack.ts';
 import { type Rival, rivalHere, validityOf } from '../hello/elsewhere.ts';
 import { foldHello } from '../hello/hello-folds.ts';
@@ -172,7 +172,7 @@ export class RackSession {
   async #applied(applied: agent.TrustApplied): Promise<void> {
     await this.#shared.trustWrites.wait(this.#rackId, this.#deps.clock);
     const write = async () => {
-      const trustedCaSha256 = await believedBy(applied, this.#deps.trust);
+      const trustedCaSha256 = await trustedBy(applied, this.#deps.trust);
       await this.#updateRack((record) => Object.assign(record, { trustedCaSha256 }));
     };
     if (!this.#over) await this.#withSlot((over) => write().finally(over));

@@ -161,12 +161,12 @@ describe('an agent that reports without end which authorities it trusts', () => 
     const rig = rigWith({});
     const replica = await rig.replica({ trust });
     const plain = await connectAgent(rig, replica);
-    const believe = (...trustedCaSha256: string[]) =>
+    const reportTrust = (...trustedCaSha256: string[]) =>
       plain.say({ case: 'trustApplied', value: { trustedCaSha256 } });
-    await believe('cd'.repeat(32), real);
+    await reportTrust('cd'.repeat(32), real);
     expect(rig.rack()?.trustedCaSha256).toEqual([real]);
     const before = rig.lastRevision();
-    for (let n = 0; n < 10; n += 1) await believe(n.toString(16).padStart(64, '0'), real);
+    for (let n = 0; n < 10; n += 1) await reportTrust(n.toString(16).padStart(64, '0'), real);
     await rig.advance(30_000);
     expect(rig.rack()?.trustedCaSha256).toEqual([real]);
     expect(rig.lastRevision()).toBe(before);

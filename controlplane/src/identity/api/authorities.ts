@@ -98,7 +98,7 @@ function whyNoRotation(record: wire.TrustRecord): string | undefined {
   }
   if (record.authorities.length < authoritiesMax) return undefined;
   return (
-    `${record.authorities.length} authorities are believed, which is as many as may be: ` +
+    `${record.authorities.length} authorities are trusted, which is as many as may be: ` +
     '`rackwright trust show` says what the retired ones wait for.'
   );
 }

@@ -29,7 +29,7 @@ const show = buildCommand({
   docs: {
     brief: 'Show the certificate authorities, and what their rotation waits for',
     fullDescription:
-      'One signs. The next one is believed first and signs once every agent believes it; a ' +
+      'One signs. The next one is trusted first and signs once every agent trusts it; a ' +
       'retired one goes once nothing lives that it has signed. Each moves on by itself.',
   },
   parameters: { flags: shared, aliases },
@@ -57,8 +57,8 @@ const rotate = buildCommand({
   docs: {
     brief: 'Make the next certificate authority; it takes over by itself, without a stop',
     fullDescription:
-      'Agents are told to believe it at once. It signs after a day at the earliest, in which ' +
-      'operators’ CA files are renewed (rackwright trust bundle), and once all agents believe it.',
+      'Agents are told to trust it at once. It signs after a day at the earliest, in which ' +
+      'operators’ CA files are renewed (rackwright trust bundle), and once all agents trust it.',
   },
   parameters: { flags: { ...shared, ...brakeFlags }, aliases },
   async func(this: CliContext, flags: SharedFlags & BrakeFlags) {
@@ -81,7 +81,7 @@ const advance = buildCommand({
   docs: {
     brief: 'End a wait of the rotation, at the cost of the racks that are named',
     fullDescription:
-      'An agent that does not believe the next authority when it signs cannot connect any more ' +
+      'An agent that does not trust the next authority when it signs cannot connect any more ' +
       'until it joins again (rackwright rack join-token RACK --replace). Every rack that is lost ' +
       'by this has to be named, and no other (rackwright trust show).',
   },
