@@ -86,7 +86,7 @@ interface Boot {
 
 export class BootTracer {
   readonly #parts: BootTracerParts;
-  readonly #boots = new Map<string, Boot>();
+  readonly #boots = new Map<OperationId, Boot>();
 
   constructor(parts: BootTracerParts) {
     this.#parts = parts;

@@ -10,6 +10,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   noRevision,
+  type OperationId,
   type Revision,
   type StoreRefusal,
   storeRefusalOf,
@@ -45,9 +46,9 @@ export interface JournalState {
   readonly life: bigint;
   readonly earlierLives: readonly bigint[];
   /** By operation id, in the order they were received. */
-  readonly operations: ReadonlyMap<string, JournalledOperation>;
+  readonly operations: ReadonlyMap<OperationId, JournalledOperation>;
   /** By the id of the operation that opened it. */
-  readonly grants: ReadonlyMap<string, JournalledGrant>;
+  readonly grants: ReadonlyMap<OperationId, JournalledGrant>;
   /** By host: the deployment that it has phoned home from last; the oldest first. */
   readonly proved: ReadonlyMap<string, agent.HostProved>;
   /** Store incarnation and the highest revision seen in it. */
@@ -110,8 +111,8 @@ export function applyRecords(
 
 /** Parts that belong to the new state alone. */
 interface Own {
-  readonly operations: Map<string, JournalledOperation>;
-  readonly grants: Map<string, JournalledGrant>;
+  readonly operations: Map<OperationId, JournalledOperation>;
+  readonly grants: Map<OperationId, JournalledGrant>;
 }
 
 function storeChange(
@@ -180,7 +181,7 @@ type OperationBody = Extract<
 /** Changes `operations`, which are the new state's own. */
 function operationChange(
   state: JournalState,
-  operations: Map<string, JournalledOperation>,
+  operations: Map<OperationId, JournalledOperation>,
   body: OperationBody,
 ): Partial<JournalState> {
   switch (body.case) {
@@ -236,7 +237,7 @@ function isOfGrant(body: RecordBody): body is GrantBody {
 }
 
 /** Changes `grants`, which are the new state's own. */
-function changeGrants(grants: Map<string, JournalledGrant>, body: GrantBody): void {
+function changeGrants(grants: Map<OperationId, JournalledGrant>, body: GrantBody): void {
   switch (body.case) {
     case 'grantOpened':
       grants.set(body.value.operationId, { opened: body.value });

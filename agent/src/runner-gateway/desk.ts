@@ -80,20 +80,20 @@ const runnerPartBytesMax = 256 * 1024;
 export class RunnerDesk implements RunnerOrders {
   readonly #parts: RunnerDeskParts;
   /** By boot operation id. */
-  readonly #links = new Map<string, RunnerLink>();
+  readonly #links = new Map<OperationId, RunnerLink>();
   /** By boot operation id: until the runner's absence is reported. */
-  readonly #absences = new Map<string, Cancel>();
+  readonly #absences = new Map<OperationId, Cancel>();
   readonly #waiters = new Set<() => void>();
   /** By operation id. */
-  readonly #outstanding = new Map<string, Outstanding>();
+  readonly #outstanding = new Map<OperationId, Outstanding>();
   /** Final results that arrived before their operation was resumed. */
-  readonly #unclaimed = new Map<string, FinalResult>();
+  readonly #unclaimed = new Map<OperationId, FinalResult>();
   /** Boot operation id → why no runner of it will connect any more; the oldest first. */
-  readonly #over = new Map<string, string>();
+  readonly #over = new Map<OperationId, string>();
   /** Boot operation id → why no report of its runners is accepted any more; the oldest first. */
-  readonly #disowned = new Map<string, string>();
+  readonly #disowned = new Map<OperationId, string>();
   /** Operation id → boot, from the runner's end until the journal has it. */
-  readonly #ending = new Map<string, string>();
+  readonly #ending = new Map<OperationId, OperationId>();
 
   readonly #handOffs: HandOffs;
   readonly #logs: LogBudget;
@@ -438,7 +438,12 @@ export class RunnerDesk implements RunnerOrders {
 }
 
 /** Keeps the newest. */
-function remember(boots: Map<string, string>, boot: string, why: string, max: number): void {
+function remember(
+  boots: Map<OperationId, string>,
+  boot: OperationId,
+  why: string,
+  max: number,
+): void {
   boots.delete(boot);
   boots.set(boot, why);
   const [oldest] = boots.keys();

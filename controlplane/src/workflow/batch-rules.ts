@@ -11,6 +11,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   asTemplateId,
+  asWorkflowRunNumber,
   type HostName,
   type HostUid,
   type WorkflowBatch,
@@ -190,7 +191,10 @@ export function shownBatch(
 
 function runNameOf({ spec }: WorkflowBatch, { host, run }: WorkflowBatchHost): string {
   if (run === '') return '';
-  return workflowRunName(workflowIdOf(spec?.template ?? '', host), BigInt(run));
+  return workflowRunName(
+    workflowIdOf(spec?.template ?? '', host),
+    asWorkflowRunNumber(BigInt(run)),
+  );
 }
 
 /** The workflow that a batch runs on a host. */

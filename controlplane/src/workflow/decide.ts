@@ -11,11 +11,13 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import {
+  asWorkflowRunNumber,
   type PendingWait,
   type Run,
   type RunNumber,
   RunPhase,
   type WorkflowRun,
+  type WorkflowRunNumber,
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
@@ -62,11 +64,11 @@ export type WorkflowAction =
    */
   | {
       readonly kind: 'orphan';
-      readonly number: bigint;
+      readonly number: WorkflowRunNumber;
       readonly record: wire.WorkflowRecord | undefined;
     }
   /** Write the end of a run that never started into the host's timeline. */
-  | { readonly kind: 'tell'; readonly number: bigint };
+  | { readonly kind: 'tell'; readonly number: WorkflowRunNumber };
 
 const none: WorkflowAction = { kind: 'none' };
 
@@ -81,7 +83,7 @@ export function decide(
   const unwanted = unwantedRun(record, id, host);
   if (unwanted !== undefined) return unwanted;
   const [untold] = record.untoldRuns;
-  if (untold !== undefined) return { kind: 'tell', number: untold };
+  if (untold !== undefined) return { kind: 'tell', number: asWorkflowRunNumber(untold) };
   switch (latestRun(record)?.state) {
     case WorkflowRunState.PENDING:
       return ofPending(record, id, around, host);
@@ -180,7 +182,7 @@ function withoutPending(record: wire.WorkflowRecord): WorkflowAction {
 }
 
 /** A workflow that a person made stays: only its run depends on a use of the host. */
-function orphaned(record: wire.WorkflowRecord, number: bigint): WorkflowAction {
+function orphaned(record: wire.WorkflowRecord, number: WorkflowRunNumber): WorkflowAction {
   const goes = record.ownerUid !== '' && isMadeForRun(record);
   const next = goes ? undefined : dropRuns(record, new Set([number]));
   return { kind: 'orphan', number, record: next };

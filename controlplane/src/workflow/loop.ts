@@ -18,6 +18,7 @@ import {
   RunPhase,
   readActor,
   type TemplateId,
+  type WorkflowRunNumber,
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
@@ -261,14 +262,22 @@ export class Workflows {
   }
 
   /** A permanent line; the host records a repeated one once. */
-  async #tell(id: WorkflowId, record: wire.WorkflowRecord, number: bigint): Promise<void> {
+  async #tell(
+    id: WorkflowId,
+    record: wire.WorkflowRecord,
+    number: WorkflowRunNumber,
+  ): Promise<void> {
     const uid = record.workflow?.uid ?? '';
     const text = `${workflowName(id)}/runs/${number} timed out before it started`;
     const by = { actor: actors.system, requestId: `workflow:${uid}/${number}/timedOut` };
     await this.#deps.hosts.request(id.hostId, { kind: 'note', text }, by);
   }
 
-  async #tellOrphan(id: WorkflowId, record: wire.WorkflowRecord, number: bigint): Promise<void> {
+  async #tellOrphan(
+    id: WorkflowId,
+    record: wire.WorkflowRecord,
+    number: WorkflowRunNumber,
+  ): Promise<void> {
     const uid = record.workflow?.uid ?? '';
     const run = `${workflowName(id)}/runs/${number}`;
     const text = `${run} went before it started: the host has changed hands since`;

@@ -2,11 +2,14 @@
 import {
   asBatchId,
   asTemplateId,
+  asWorkflowRunNumber,
   type BatchId,
   type HostId,
   type HostUid,
   isChosenId,
+  type RunNumber,
   type TemplateId,
+  type WorkflowRunNumber,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 
@@ -27,7 +30,7 @@ export function workflowName({ hostId, templateId }: WorkflowId): string {
 }
 
 /** "hosts/HOST/workflows/TEMPLATE/runs/NUMBER" */
-export function workflowRunName(id: WorkflowId, number: bigint): string {
+export function workflowRunName(id: WorkflowId, number: WorkflowRunNumber): string {
   return `${workflowName(id)}/runs/${number}`;
 }
 
@@ -41,10 +44,14 @@ export function parseWorkflowName(name: string): WorkflowId | undefined {
 /** Undefined when the text names no run of a workflow. */
 export function parseWorkflowRunName(
   name: string,
-): (WorkflowId & { readonly number: bigint }) | undefined {
+): (WorkflowId & { readonly number: WorkflowRunNumber }) | undefined {
   const [, hostId, templateId, number] = runShape.exec(name) ?? [];
   if (hostId === undefined || templateId === undefined || number === undefined) return undefined;
-  return { hostId, templateId: asTemplateId(templateId), number: BigInt(number) };
+  return {
+    hostId,
+    templateId: asTemplateId(templateId),
+    number: asWorkflowRunNumber(BigInt(number)),
+  };
 }
 
 /** The id in "workflowBatches/ID"; undefined when the text names no batch. */
@@ -78,6 +85,6 @@ export function batchOfKey(key: string): BatchId | undefined {
 }
 
 /** Key of a run of a host that has ended. */
-export function finishedRunKey(hostUid: HostUid, number: bigint): string {
+export function finishedRunKey(hostUid: HostUid, number: RunNumber): string {
   return storeKey('runs', hostUid, String(number));
 }

@@ -27,6 +27,7 @@ import {
   WaitingSchema,
   type Workflow,
   type WorkflowRun,
+  type WorkflowRunNumber,
   WorkflowRunSchema,
   WorkflowRunState,
   WorkflowStatusSchema,
@@ -107,11 +108,12 @@ export function acceptRun(
     draft.earlierRuns = [status.run, ...draft.earlierRuns].slice(0, runsKeptMax);
   }
   status.runCount += 1n;
+  const number = asWorkflowRunNumber(status.runCount);
   const timeout = workflow.spec?.pendingTimeout;
   const pendingMs = timeout === undefined ? pendingTimeoutDefaultMs : durationMs(timeout);
   status.run = create(WorkflowRunSchema, {
-    name: workflowRunName(id, status.runCount),
-    number: asWorkflowRunNumber(status.runCount),
+    name: workflowRunName(id, number),
+    number,
     state: WorkflowRunState.PENDING,
     createTime: timestampFromMs(nowMs),
     deadline: timestampFromMs(nowMs + pendingMs),
@@ -217,7 +219,10 @@ function forgetOldest(draft: wire.WorkflowRecord): void {
 }
 
 /** The host's timeline has the line of a run that timed out before its start. */
-export function withAlert(record: wire.WorkflowRecord, number: bigint): wire.WorkflowRecord {
+export function withAlert(
+  record: wire.WorkflowRecord,
+  number: WorkflowRunNumber,
+): wire.WorkflowRecord {
   const { draft } = draftOf(record);
   draft.untoldRuns = draft.untoldRuns.filter((each) => each !== number);
   return draft;

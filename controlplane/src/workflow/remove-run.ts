@@ -1,5 +1,5 @@
 /** Removes the stored data of a host's finished run. */
-import type { HostUid } from '@rackwright/messages';
+import type { HostUid, RunNumber } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { answered, deleteRecord, type RecordWriter } from '../records/index.ts';
 import { finishedRunKey } from './names.ts';
@@ -8,7 +8,7 @@ import { finishedRunKey } from './names.ts';
 export async function removeFinishedRun(
   writer: RecordWriter,
   hostUid: HostUid,
-  number: bigint,
+  number: RunNumber,
 ): Promise<void> {
   if (hostUid === '' || number === 0n) return;
   const outputs = storeKey('stepOutputs', hostUid, String(number));

@@ -16,6 +16,7 @@ import {
   hostRefused,
   pendingWaitOf,
   type RequestId,
+  type WorkflowRunNumber,
   WorkflowRunState,
   type WorkflowSpec,
   WorkflowSpecSchema,
@@ -239,7 +240,7 @@ export async function startedOrTakenBack(
 }
 
 interface AcceptedRun {
-  readonly number: bigint | undefined;
+  readonly number: WorkflowRunNumber | undefined;
   readonly requestId: RequestId | undefined;
   readonly isNew: boolean;
 }
@@ -272,7 +273,7 @@ async function takeBack(
 }
 
 /** The latest run, when it is this one and the host does not accept it now. */
-function refusedRun(record: wire.WorkflowRecord, number: bigint | undefined) {
+function refusedRun(record: wire.WorkflowRecord, number: WorkflowRunNumber | undefined) {
   const run = latestRun(record);
   if (run?.number !== number || run?.state !== WorkflowRunState.PENDING) return undefined;
   const wait = pendingWaitOf(run.waiting);

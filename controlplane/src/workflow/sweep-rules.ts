@@ -9,6 +9,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type Run,
   RunKind,
+  type RunNumber,
   RunOutcome,
   RunPhase,
   WorkflowRunState,
@@ -74,7 +75,7 @@ export function finishedToRemove(
 }
 
 /** The host's record shows that the run has ended, so its timeline has it permanently. */
-function isEndRecorded(host: wire.HostRecord, number: bigint): boolean {
+function isEndRecorded(host: wire.HostRecord, number: RunNumber): boolean {
   const present = presentRun(host);
   if (present === undefined) return host.runCount >= number;
   return present.number > number || (present.number === number && present.phase === RunPhase.ENDED);
