@@ -267,10 +267,16 @@ const calls: Readonly<Record<string, Call>> = {
     return hosts.createHost({ hostId: `new${time}`, host: { spec } });
   },
   'the finding of an unknown machine': async ({ machines }, time) =>
-    expect(await machines.report('r2', findingOf(`UNKNOWN-${time}`, time))).toBe(''),
+    expect(await machines.report('r2', findingOf(`UNKNOWN-${time}`, time))).toEqual({
+      kind: 'listed',
+    }),
   'the finding of a machine that is a host': async ({ machines }, time) => {
     const finding = findingOf('SN-101', time, '52:54:00:00:00:65');
-    expect(await machines.report('r2', finding)).toContain('it is hosts/h101');
+    expect(await machines.report('r2', finding)).toMatchObject({
+      kind: 'refused',
+      cause: agent.DiscoveryRefusalKind.HOST,
+      text: expect.stringContaining('it is hosts/h101') as string,
+    });
   },
   'a look at the machines of a rack': async ({ machines }) => machines.wakeRack('racks/r2'),
   'the machines that a rack lists': ({ discovery }) =>
