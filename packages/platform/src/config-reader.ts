@@ -212,6 +212,6 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function wrong(path: string, problem: string): ConfigError {
-  return new ConfigError(`${path} has to be ${problem}`);
+function wrong(path: string, form: string): ConfigError {
+  return new ConfigError(`${path} has to be ${form}`);
 }

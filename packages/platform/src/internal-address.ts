@@ -72,22 +72,22 @@ function table<Row>(rows: Readonly<Record<string, Row>>): () => readonly (Networ
   };
 }
 
-const metadata = { kind: 'the address of a cloud’s metadata' };
+const metadata = { description: 'the address of a cloud’s metadata' };
 /** Networks of special purpose, most of RFC 6890. */
 const internalNetworks = table({
-  '0.0.0.0/8': { kind: 'an address of this machine' },
-  '127.0.0.0/8': { kind: 'a loopback address' },
-  '169.254.0.0/16': { kind: 'a link-local address' },
-  '192.0.0.0/24': { kind: 'an address of special purpose' },
+  '0.0.0.0/8': { description: 'an address of this machine' },
+  '127.0.0.0/8': { description: 'a loopback address' },
+  '169.254.0.0/16': { description: 'a link-local address' },
+  '192.0.0.0/24': { description: 'an address of special purpose' },
   '100.100.100.200/32': metadata,
   '168.63.129.16/32': metadata,
-  '224.0.0.0/4': { kind: 'a multicast address' },
-  '240.0.0.0/4': { kind: 'a reserved address' },
-  '::/128': { kind: 'an address of this machine' },
-  '::1/128': { kind: 'a loopback address' },
-  'fe80::/10': { kind: 'a link-local address' },
-  'fec0::/10': { kind: 'a site-local address' },
-  'ff00::/8': { kind: 'a multicast address' },
+  '224.0.0.0/4': { description: 'a multicast address' },
+  '240.0.0.0/4': { description: 'a reserved address' },
+  '::/128': { description: 'an address of this machine' },
+  '::1/128': { description: 'a loopback address' },
+  'fe80::/10': { description: 'a link-local address' },
+  'fec0::/10': { description: 'a site-local address' },
+  'ff00::/8': { description: 'a multicast address' },
   'fd00:ec2::254/128': metadata,
   'fd20:ce::254/128': metadata,
   'fd00:c1::a9fe:a9fe/128': metadata,
@@ -115,7 +115,7 @@ export function internalAddress(text: string): string | undefined {
   const address = readAddress(text);
   if (address === undefined) return undefined;
   const found = judged(address);
-  return internalNetworks().find((network) => isWithin(found, network))?.kind;
+  return internalNetworks().find((network) => isWithin(found, network))?.description;
 }
 
 interface Entry {
