@@ -1,4 +1,4 @@
-/** What counts as a refusal of a discovered machine (1, 2). */
+/** What counts as a refusal of a discovered machine (S1, S2). */
 import { expect, test } from 'vitest';
 import { discoveryRefusalOf } from './discovery-refusal.ts';
 import { DiscoveryRefusalKind } from './gen/rackwright/agent/v1/session_pb.ts';

@@ -1,10 +1,6 @@
-/**
- * Why a discovered machine is not listed, as the answer to its agent carries it. Pure.
- *
- * 1. A kind is a refusal, also one that is not known here: a newer version may have further ones.
- * 2. A text without a kind is a refusal: an older version writes no kind.
- */
-import { DiscoveryRefusalKind } from './gen/rackwright/agent/v1/session_pb.ts';
+/** Why a discovered machine is not listed, as the answer to its agent carries it. Pure. */
+import type { DiscoveryRefusalKind } from './gen/rackwright/agent/v1/session_pb.ts';
+import { isRefusal } from './store-refusal.ts';
 
 export interface DiscoveryRefusal {
   readonly cause: DiscoveryRefusalKind;
@@ -17,6 +13,6 @@ export function discoveryRefusalOf(
   cause: DiscoveryRefusalKind,
   text: string,
 ): DiscoveryRefusal | undefined {
-  if (cause === DiscoveryRefusalKind.UNSPECIFIED && text === '') return undefined;
+  if (!isRefusal(cause, text)) return undefined;
   return { cause, text: text === '' ? 'the machine is refused' : text };
 }
