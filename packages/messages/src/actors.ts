@@ -7,6 +7,7 @@
  * 2. No two kinds share a text: a name begins behind the word of its kind.
  * 3. A text of no known kind is an actor of kind `unknown`, which has no rights.
  */
+import type { Claim } from './gen/rackwright/v1/host_pb.ts';
 import {
   asBatchId,
   type BatchId,
@@ -118,6 +119,11 @@ export function isPerson(actor: Actor): boolean {
 
 export function isPool(actor: Actor): boolean {
   return actorKind(actor) === 'pool';
+}
+
+/** Whether a pool made the claim. */
+export function isPoolClaim({ by }: Pick<Claim, 'by'>): boolean {
+  return isPool(readActor(by));
 }
 
 /** The control plane for itself, and none of its named parts. */

@@ -10,6 +10,7 @@ export {
   batchOfActor,
   isPerson,
   isPool,
+  isPoolClaim,
   isSystem,
   oidcActor,
   poolActor,

@@ -1,5 +1,5 @@
 /** The command that repeats failed work, as advice names it. Pure. */
-import { HostState, isPool, type Run, RunKind, readActor, type store } from '@rackwright/messages';
+import { HostState, isPoolClaim, type Run, RunKind, type store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { runKindName } from '../pass/pass.ts';
 import { powerAction, stepFlags } from './flags-of-run.ts';
@@ -36,7 +36,7 @@ function failedCommand(record: store.HostRecord, host: string): Command {
   const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
   const isWritten =
     kind === RunKind.REIMAGE || (kind === RunKind.PROVISION && state === HostState.AVAILABLE);
-  if (claim !== undefined && isPool(readActor(claim.by))) {
+  if (claim !== undefined && isPoolClaim(claim)) {
     // Only the pool deploys or cleans it, and the pool's goal leads there.
     if (isWritten) return { words: `pool explain ${idOf(claim.by)}`, starts: false };
     if (kind === RunKind.CLEAN || kind === RunKind.PROVISION) return retry;

@@ -3,10 +3,9 @@ import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   HostState,
   hostWaitOf,
-  isPool,
+  isPoolClaim,
   type RackName,
   type Run,
-  readActor,
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
@@ -92,7 +91,7 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
 export function tellReviewFirst(record: store.HostRecord) {
   const { host, lookFirstSince } = record;
   const { state, claim, backoff, inRescue = false } = host?.status ?? {};
-  const isOfPool = claim !== undefined && isPool(readActor(claim.by));
+  const isOfPool = claim !== undefined && isPoolClaim(claim);
   const isUsed = inRescue || (claim !== undefined && !isOfPool);
   if (lookFirstSince === undefined || isUsed) return undefined;
   const isLeft = isOfPool || state === HostState.PROVISIONED;

@@ -5,7 +5,7 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { HoldScope, isPool, type Run, RunKind, readActor } from '@rackwright/messages';
+import { HoldScope, isPoolClaim, type Run, RunKind } from '@rackwright/messages';
 import { activeRun, hasPassed, type Pass, type PassView, runName } from '../pass/pass.ts';
 import { stepPosition } from '../run/step-parts.ts';
 import { endOfClaim } from './claim.ts';
@@ -55,7 +55,7 @@ export function busyWith(pass: Pass): Busy | undefined {
 function isClaimVoid(pass: PassView): boolean {
   const { claim } = pass.status;
   const run = activeRun(pass.status);
-  if (claim === undefined || run === undefined || !isPool(readActor(claim.by))) return false;
+  if (claim === undefined || run === undefined || !isPoolClaim(claim)) return false;
   return run.requestedBy === claim.by && isAgentGone(pass, run);
 }
 

@@ -5,11 +5,11 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { type Claim, type HostStatus, isPool, readActor } from '@rackwright/messages';
+import { type Claim, type HostStatus, isPoolClaim } from '@rackwright/messages';
 
 /** The claim for which the goal leaves the host unchanged; undefined: the goal leads the host. */
 export function claimOfUse({ claim }: Pick<HostStatus, 'claim'>): Claim | undefined {
-  return claim === undefined || isPool(readActor(claim.by)) ? undefined : claim;
+  return claim === undefined || isPoolClaim(claim) ? undefined : claim;
 }
 
 /** Who claims the host, and what would end the claim. */
@@ -20,8 +20,8 @@ export function claimedText(claim: Claim): string {
 }
 
 /** A pool claims the hosts that it selects again: to end its claim would not last. */
-export function endOfClaim({ by }: Claim): string {
-  return isPool(readActor(by))
-    ? `take it out of what ${by} selects first, and it gives the host up`
+export function endOfClaim(claim: Claim): string {
+  return isPoolClaim(claim)
+    ? `take it out of what ${claim.by} selects first, and it gives the host up`
     : 'it must be unclaimed first';
 }

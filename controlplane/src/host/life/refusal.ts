@@ -12,7 +12,7 @@ import {
   type HostRefusalName,
   isPerson,
   isPool,
-  readActor,
+  isPoolClaim,
 } from '@rackwright/messages';
 import { isOtherSwitch } from '../bmc/protocols.ts';
 import { activeRun, type PassView, runName } from '../pass/pass.ts';
@@ -126,8 +126,7 @@ function refusedByPeople(pass: PassView, request: HostRequest, by: Requester): W
   }
   const interrupts = interruptsUse(pass, kind, by);
   if (claim !== undefined && claim.by !== by.actor && interrupts) {
-    const isLetThrough =
-      isPool(readActor(claim.by)) && isPerson(by.actor) && !endsUse(pass, request);
+    const isLetThrough = isPoolClaim(claim) && isPerson(by.actor) && !endsUse(pass, request);
     if (!isLetThrough) return { reason: 'claimed', text: claimedText(claim) };
   }
   // G3 of `restored.ts`.

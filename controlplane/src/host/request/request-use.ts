@@ -12,10 +12,9 @@ import {
   HoldScope,
   HostState,
   isErasure,
-  isPool,
+  isPoolClaim,
   ownPrefix,
   RunKind,
-  readActor,
 } from '@rackwright/messages';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
@@ -211,7 +210,7 @@ export function unclaim(pass: Pass, reason: string, by: Requester): Refusal | un
   const { claim } = pass.status;
   if (claim === undefined)
     return refused(pass, 'nothingToDo', 'nobody claims it; there is nothing to give up');
-  const isOthers = claim.by !== by.actor && !isPool(readActor(claim.by));
+  const isOthers = claim.by !== by.actor && !isPoolClaim(claim);
   if (isOthers && by.mayEndOthersUse !== true) {
     const text = `${claimedText(claim)}: by ${claim.by}, or by an administrator`;
     return refused(pass, 'claimed', text);

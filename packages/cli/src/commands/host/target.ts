@@ -7,12 +7,11 @@ import {
   HostState,
   type HostWait,
   hostWaitOf,
-  isPool,
+  isPoolClaim,
   type Run,
   RunKind,
   RunOutcome,
   RunPhase,
-  readActor,
 } from '@rackwright/messages';
 import { enumName, enumValue } from '../../output/enum-name.ts';
 
@@ -166,7 +165,7 @@ export function stuckText({ status }: Host, until: UntilWord): string | undefine
   const unknown = faultOfType(faults, 'bootMacUnknown');
   if (unknown !== undefined && run?.kind === RunKind.INSPECT) return unknown.message;
   const failed = faultOfType(faults, 'provisionFailed');
-  const isPools = claim !== undefined && isPool(readActor(claim.by));
+  const isPools = claim !== undefined && isPoolClaim(claim);
   // A pool tries its hosts again by itself.
   if (until !== 'provisioned' || failed === undefined || isPools) {
     return undefined;
