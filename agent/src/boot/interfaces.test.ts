@@ -5,7 +5,7 @@ import { decodeDhcp, dhcpOption, readOption } from '@rackwright/dhcp';
 import type { Udp, UdpSocket } from '@rackwright/platform';
 import { nodeUdp } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { relayedDiscover } from './test-clients.ts';
+import { clientAddress, relayedDiscover } from './test-clients.ts';
 import { type BootRig, grantedMac, loopbackDhcp, startRig } from './test-rig.ts';
 
 const addresses = { one: '127.0.0.1', two: '127.0.0.2' } as const;
@@ -30,7 +30,7 @@ function interfacesOfLoopback() {
 /** A relay on loopback, which sends from one address and receives at a port of its own. */
 async function openRelay() {
   const socket = createSocket('udp4');
-  socket.bind(0, '127.0.0.1');
+  socket.bind(0, clientAddress);
   await once(socket, 'listening');
   const ask = async (datagram: Uint8Array, { local }: UdpSocket) => {
     const answered = once(socket, 'message');

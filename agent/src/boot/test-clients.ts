@@ -1,4 +1,5 @@
 /** The firmware's side of a boot, as far as a test on loopback needs it. */
+import { randomInt } from 'node:crypto';
 import { type DhcpPacket, decodeDhcp, dhcpOption, encodeDhcp, writeOption } from '@rackwright/dhcp';
 import type { UdpPeer } from '@rackwright/platform';
 import { nodeUdp } from '@rackwright/platform/node';
@@ -16,7 +17,14 @@ export interface Mailbox {
   close(): void;
 }
 
-export async function openMailbox(ownAddress = '127.0.0.1'): Promise<Mailbox> {
+/**
+ * The loopback address of this file's clients. Test files that run at once each have another
+ * one: a port that one file has closed is soon given to another, while a server still sends the
+ * rest of a transfer to it.
+ */
+export const clientAddress = `127.${randomInt(64, 128)}.${randomInt(256)}.${randomInt(1, 255)}`;
+
+export async function openMailbox(ownAddress = clientAddress): Promise<Mailbox> {
   const arrived: { datagram: Uint8Array; from: UdpPeer }[] = [];
   let wake: (() => void) | undefined;
   const socket = await nodeUdp().bind(
@@ -83,7 +91,7 @@ function relayed(mac: string, more: readonly (readonly [number, Uint8Array])[]):
     clientAddress: '0.0.0.0',
     yourAddress: '0.0.0.0',
     nextServerAddress: '0.0.0.0',
-    relayAddress: '127.0.0.1',
+    relayAddress: clientAddress,
     hardwareAddress: Uint8Array.from(mac.split(':'), (pair) => Number.parseInt(pair, 16)),
     serverName: '',
     bootFile: '',

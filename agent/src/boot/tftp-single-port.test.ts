@@ -194,3 +194,11 @@ test('mangled packets are ignored, and a first packet that is no request is refu
   expect(await hear(5_000, stranger)).toMatchObject({ kind: 'error', code: 2 });
   stranger.close();
 });
+
+test('a packet of another server to the same port number does not arrive', async () => {
+  await serve();
+  const elsewhere = await openMailbox('127.0.0.1');
+  elsewhere.send(encodePacket(ack(7)), client.port, '127.0.0.1');
+  expect(await hear(silenceMs)).toBeUndefined();
+  elsewhere.close();
+});
