@@ -106,6 +106,7 @@ export * from './gen/rackwright/v1/host_pb.ts';
 export * from './gen/rackwright/v1/inventory_pb.ts';
 export * from './gen/rackwright/v1/plan_pb.ts';
 export * from './gen/rackwright/v1/pool_pb.ts';
+export * from './gen/rackwright/v1/rack_fault_pb.ts';
 export * from './gen/rackwright/v1/rack_pb.ts';
 export * from './gen/rackwright/v1/run_pb.ts';
 export * from './gen/rackwright/v1/secrets_pb.ts';
