@@ -21,7 +21,7 @@ import { CpuMeter } from '../beside/cpu.ts';
 import { spread } from '../beside/figures.ts';
 import { freeTcpPort } from '../beside/free-port.ts';
 import { discoverOf } from '../dhcp/client.ts';
-import { installedArguments } from '../installed.ts';
+import { installedArguments, installedMemorySettings } from '../installed.ts';
 import { type AgentPorts, bundledAgent, layRack } from './rack.ts';
 
 const answerMsMax = 350;
@@ -44,7 +44,8 @@ async function start(args: readonly string[], ports: AgentPorts, cache: string):
   asker.bind(ports.relay, relayAddress);
   await bound;
   const startedMs = performance.now();
-  const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: cache };
+  const memory = installedMemorySettings('agent');
+  const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: cache, ...memory };
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'], env });
   const exited = once(child, 'exit');
   const meter = new CpuMeter(child.pid ?? 0);
