@@ -116,6 +116,7 @@ describe('decisions by a text in a variable', () => {
     'return each.reason !== reason || each.scope !== scope || each.by !== by.actor;',
     'if (said === each.reason) lift(each);',
     "if (hold.reason === 'fencePending: h1') lift(hold);",
+    'const isOver = ({ clearedBy }: Fault) => clearedBy === anySuccess;',
     'if (hardwareFaultOf(status)?.message !== text) clearFault(pass, bootMacUnknown);',
   ];
 

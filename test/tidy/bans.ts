@@ -113,6 +113,8 @@ const textBans: readonly Ban[] = [
     pattern: /(?<!\btypeof )\b(fate|text|said|words)\)? (===|!==) ['"`][^'"`]/,
     message: byText,
   },
+  // What clears a fault is `Fault.clearing`; its text is for people.
+  { pattern: /\bclearedBy\)? (===|!==) /, message: byText },
   // The kind of a step is a field of the steps' table.
   { pattern: /\.startsWith\(['"`](power|run)\./, message: byText },
   { pattern: /\breason (===|!==) ['"`][^'"`]* /, message: byText },

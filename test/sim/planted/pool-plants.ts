@@ -131,8 +131,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'untouchedHeldForIll',
     breaks: 'P10: a host whose failed reimage has written nothing is in service as before',
     file: 'controlplane/src/host/events/landing.ts',
-    find: 'setFault(pass, type, cause, anySuccess, FaultSeverity.WARNING);',
-    replace: 'setFault(pass, type, cause, anySuccess);',
+    find: 'setFault(pass, type, cause, { severity: FaultSeverity.WARNING, clearing });',
+    replace: 'setFault(pass, type, cause, { clearing });',
     caughtBy: test(
       'controlplane/src/host/deployment/untouched-disk.test.ts',
       'that was not written',

@@ -22,8 +22,7 @@ export function foldHardware(pass: Pass, { level, message }: HardwareHealth): vo
     case HealthLevel.CRITICAL: {
       const words = message === '' ? '' : `: ${message}`;
       const finding = `its BMC says that its hardware is critical${words}`;
-      const clearedBy = 'the BMC, when it says that the hardware is well';
-      setFault(pass, hardwareCritical, finding, clearedBy, FaultSeverity.WARNING);
+      setFault(pass, hardwareCritical, finding, { severity: FaultSeverity.WARNING });
       if (!present) causedBy(pass, actors.agent, `${hardwareCritical}: ${finding}`);
       return;
     }

@@ -96,11 +96,9 @@ export function foldSilence(
   since: Timestamp,
 ): void {
   if (cause === TransientCause.RUNNER_AWAY) {
-    const clearedBy = 'the runner’s next word, or the end of the run';
-    setFault(pass, runnerAway, message, clearedBy, FaultSeverity.WARNING, since);
+    setFault(pass, runnerAway, message, { severity: FaultSeverity.WARNING, since });
   } else if (cause === TransientCause.REGISTRY) {
-    const clearedBy = 'the arrival of the image, or the end of the run';
-    setFault(pass, registryUnreachable, message, clearedBy, FaultSeverity.WARNING, since);
+    setFault(pass, registryUnreachable, message, { severity: FaultSeverity.WARNING, since });
   } else
     setBmcFault(pass, cause === TransientCause.BUSY ? bmcBusy : bmcUnreachable, message, since);
 }
@@ -134,8 +132,7 @@ function setBmcFault(pass: Pass, type: BmcFault, message: string, since?: Timest
   const present = faultOfType(pass.status.faults, type);
   const passing = type === bmcUnreachable || type === bmcBusy;
   const severity = present?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
-  const clearedBy = passing ? 'the BMC’s next answer' : 'the next call that works';
-  setFault(pass, type, message, clearedBy, severity, since);
+  setFault(pass, type, message, { severity, since });
   if (present === undefined) causedBy(pass, actors.agent, `${type}: ${message}`);
 }
 

@@ -19,5 +19,5 @@ export function noteNetbootAccess(pass: Pass): void {
   const text =
     'it boots over the network what the agent of its rack has kept, and could not fetch that ' +
     `again: ${problem}`;
-  setFault(pass, netbootImage, text, 'a way to the image', FaultSeverity.WARNING);
+  setFault(pass, netbootImage, text, { severity: FaultSeverity.WARNING });
 }

@@ -17,8 +17,6 @@ import type { Pass } from '../pass/pass.ts';
 
 export const diskKnownElsewhere = 'diskKnownElsewhere';
 
-const clearedBy = 'an inspection whose disks no other host is known to have';
-
 /**
  * Compares the disks of an inventory with those of other hosts: sets, keeps or clears the fault.
  */
@@ -31,7 +29,7 @@ export function noteElsewhere(pass: Pass, inventory: Inventory): void {
   });
   const texts = disksElsewhere(pass.record).map(({ text }) => text);
   if (texts.length === 0) clearFault(pass, diskKnownElsewhere);
-  else setFault(pass, diskKnownElsewhere, texts.join('. '), clearedBy);
+  else setFault(pass, diskKnownElsewhere, texts.join('. '));
 }
 
 /** A disk that another host has, and the sentence about it. */

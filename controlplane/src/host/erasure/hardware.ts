@@ -74,7 +74,7 @@ export function noteDriveChanges(pass: Pass, now: BmcDriveList | undefined): voi
   const { inventory, bmcDrives } = pass.context.facts;
   if (inventory === undefined) return;
   const texts = driveChanges(inventory, bmcDrives, now);
-  if (texts.length > 0) setFault(pass, hardwareChanged, texts.join('. '), byInspection);
+  if (texts.length > 0) setFault(pass, hardwareChanged, texts.join('. '));
 }
 
 /** A new inventory replaces the old one: changes are reported once, and settled. */
@@ -115,8 +115,7 @@ export function noteBootMacs(pass: Pass): void {
   const present = faultOfType(pass.status.faults, bootMacUnknown);
   // A different address needs an inspection of its own.
   if (!isSameSet(present?.unknownBootMacs ?? [], unknown)) clearFault(pass, bootMacUnknown);
-  const clearedBy = `${byInspection} that finds it, or another boot MAC`;
-  setFault(pass, bootMacUnknown, text, clearedBy).unknownBootMacs = [...unknown];
+  setFault(pass, bootMacUnknown, text).unknownBootMacs = [...unknown];
 }
 
 function isSameSet(some: readonly string[], others: readonly string[]): boolean {
@@ -143,8 +142,6 @@ export function isInspectedSince(
   if (run.endTime === undefined || since === undefined) return false;
   return timestampMs(run.endTime) >= timestampMs(since);
 }
-
-const byInspection = 'an inspection';
 
 function knownInventory({ effects, context }: PassView): Inventory | undefined {
   const reported = effects.findLast(

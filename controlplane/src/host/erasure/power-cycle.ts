@@ -46,8 +46,6 @@ import { noteSpeeds } from './speeds.ts';
 /** Erased data has returned: the name of the fault, and of the run's failure. */
 export const contentReturned = 'dataReturned';
 
-const clearedBy = 'a clean whose disks still are erased after a power cycle';
-
 /** Failures of the reading that reveal nothing about the disks. */
 const saysNothing: ReadonlySet<FailureType> = new Set([
   FailureType.CANCELLED,
@@ -263,7 +261,7 @@ export function noteNotProved(pass: Pass, result: agent.Failed): void {
   if (saysNothing.has(type)) return;
   const { status, record } = pass;
   if (saysLeft.has(type)) {
-    setFault(pass, contentReturned, message, clearedBy);
+    setFault(pass, contentReturned, message);
     const documents = revocations(pass, evidence);
     if (documents.length > 0) pass.effects.push({ kind: 'document', documents });
   }

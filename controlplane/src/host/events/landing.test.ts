@@ -2,6 +2,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   FailureType,
+  FaultClearing,
   FaultSeverity,
   HostState,
   hasFault,
@@ -97,7 +98,7 @@ test('an error is over with the same work, and with any step towards the goal', 
 test('faults until the next success are cleared by a success, but not by restored power', () => {
   const fault = {
     type: 'reimageFailed',
-    clearedBy: 'the next run that succeeds, whatever it does',
+    clearing: FaultClearing.ANY_RUN,
     severity: FaultSeverity.WARNING,
   };
   const after = (requestedBy: string, outcome: RunOutcome) => {

@@ -6,7 +6,7 @@ import {
   actors,
   type Claim,
   FailureType,
-  type Fault,
+  FaultClearing,
   FaultSeverity,
   faultOfType,
   HostErrorSchema,
@@ -25,8 +25,8 @@ import { type DiskAfter, settleDisk } from '../deployment/deployment.ts';
 import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';
 import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certify.ts';
 import { backOff, metAnotherMachine, wantsAvailable } from '../life/goal.ts';
-import { faultsHealedBy, recoveryOf } from '../life/machine-tables.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
+import { faultsHealedBy, isClearedByAnyRun } from '../pass/fault-clearing.ts';
 import { causedBy, now, type Pass, type PassView, runName, runNameForEver } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
@@ -247,10 +247,11 @@ function setLandingFault(
   const isErrorSet = faultOfType(faults, type)?.severity === FaultSeverity.ERROR;
   const isBack = disk === 'untouched' && !isErrorSet;
   if (isBack && state === HostState.PROVISIONED) {
-    setFault(pass, type, cause, anySuccess, FaultSeverity.WARNING);
+    const clearing = FaultClearing.ANY_RUN;
+    setFault(pass, type, cause, { severity: FaultSeverity.WARNING, clearing });
   } else if (isBack && state === HostState.AVAILABLE) {
-    setFault(pass, type, cause, recoveryOf(type), FaultSeverity.WARNING);
-  } else setFault(pass, type, cause, recoveryOf(type));
+    setFault(pass, type, cause, { severity: FaultSeverity.WARNING });
+  } else setFault(pass, type, cause);
 }
 
 /** Ready again, the host is healthy; the failure to run the requested image is still shown. */
@@ -265,12 +266,9 @@ function isErrorOfFault({ status }: PassView): boolean {
   return isSet && status.lastError?.runKind === RunKind.PROVISION;
 }
 
-const anySuccess = 'the next run that succeeds, whatever it does';
-
 /** Only success beyond restoring the power shows that the host is healthy. */
 function clearWarnings(pass: Pass): void {
-  const isOver = ({ clearedBy }: Fault) => clearedBy === anySuccess;
-  pass.status.faults = pass.status.faults.filter((fault) => !isOver(fault));
+  pass.status.faults = pass.status.faults.filter((fault) => !isClearedByAnyRun(fault));
 }
 
 /** What a person must know of a host after an attempt to write its disk. */

@@ -53,7 +53,7 @@ export function isDue(pass: PassView): boolean {
 export function hasWhatRunsNeed(pass: Pass): boolean {
   const lack = missing(pass);
   for (const type of lacks) if (type !== lack?.type) clearFault(pass, type);
-  if (lack !== undefined) setFault(pass, lack.type, lack.message, lack.clearedBy);
+  if (lack !== undefined) setFault(pass, lack.type, lack.message);
   return lack === undefined;
 }
 
@@ -62,18 +62,17 @@ const lacks = ['notUnique', 'noCredential'] as const satisfies HostFault[];
 interface Lack {
   readonly type: (typeof lacks)[number];
   readonly message: string;
-  readonly clearedBy: string;
 }
 
 export function missing({ context, spec }: PassView): Lack | undefined {
   if (!context.reservationsHeld) {
     const message = 'another host holds one of its MAC or BMC addresses';
-    return { type: 'notUnique', message, clearedBy: 'an update of boot_macs or bmc' };
+    return { type: 'notUnique', message };
   }
   if (context.credentialVersion !== undefined) return undefined;
   const name = spec.bmc?.credential || 'none named';
   const message = `the credential (${name}) does not exist`;
-  return { type: 'noCredential', message, clearedBy: 'its creation' };
+  return { type: 'noCredential', message };
 }
 
 /** The next run for the goal; undefined when it is reached. */

@@ -1,44 +1,10 @@
 /**
- * Which requests a host accepts, and when; and which runs show that a fault is over. A missing cell
- * does not compile; a refusal is a cell with its text (DESIGN §4).
+ * Which requests a host accepts, and when. A missing cell does not compile; a refusal is a cell
+ * with its text (DESIGN §4).
  */
-import { HostState, type RunFault, RunKind } from '@rackwright/messages';
-import { runKindName } from '../pass/pass.ts';
-import {
-  type KnownRunKind,
-  provisionFailed,
-  type State,
-  verifyFailed,
-} from '../pass/transitions.ts';
+import { HostState, RunKind } from '@rackwright/messages';
+import type { KnownRunKind, State } from '../pass/transitions.ts';
 import type { RequestKind } from '../pass/types.ts';
-
-/** The kinds of run whose success shows that a fault is over. */
-const recoveries: { readonly [F in RunFault]: readonly KnownRunKind[] } = {
-  [verifyFailed]: [RunKind.VERIFY, RunKind.ADOPT],
-  inspectFailed: [RunKind.INSPECT, RunKind.CLEAN],
-  cleanFailed: [RunKind.CLEAN],
-  // Cleans do not clear it: the requested image still does not run.
-  [provisionFailed]: [RunKind.PROVISION, RunKind.ADOPT],
-  reimageFailed: [RunKind.REIMAGE, RunKind.RELEASE],
-  serviceFailed: [RunKind.SERVICE, RunKind.CLEAN, RunKind.REIMAGE],
-  workflowFailed: [RunKind.WORKFLOW, RunKind.CLEAN, RunKind.REIMAGE],
-  releaseFailed: [RunKind.RELEASE],
-  powerFailed: [RunKind.POWER, RunKind.CLEAN, RunKind.REIMAGE],
-  rescueFailed: [RunKind.RESCUE, RunKind.CLEAN, RunKind.REIMAGE],
-  adoptFailed: [RunKind.ADOPT, RunKind.CLEAN],
-};
-
-/** The faults that are over once a run of this kind has succeeded. */
-export function faultsHealedBy(kind: KnownRunKind): RunFault[] {
-  const faults = Object.keys(recoveries) as RunFault[];
-  return faults.filter((fault) => recoveries[fault].includes(kind));
-}
-
-/** "a provision or clean run that succeeds" */
-export function recoveryOf(fault: RunFault): string {
-  const names = recoveries[fault].map(runKindName);
-  return `a ${names.join(' or ')} run that succeeds`;
-}
 
 /** Accepted, or refused with this text. */
 export type Cell = 'accept' | { readonly refuse: string };

@@ -5,38 +5,50 @@ import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import {
   type Fault,
+  FaultClearing,
   FaultSchema,
   FaultSeverity,
   faultOfType,
   type HostFault,
   hasFault,
 } from '@rackwright/messages';
+import { clearingText } from './fault-clearing.ts';
 import { now, type Pass } from './pass.ts';
 import { cut, messageMax } from './step-failure.ts';
 
+interface FaultOptions {
+  /** The host works despite a warning; an error, the default, prevents some of its work. */
+  readonly severity?: FaultSeverity;
+  /** Its start; unset: now. */
+  readonly since?: Timestamp | undefined;
+  /** Unset: by its type. */
+  readonly clearing?: FaultClearing;
+}
+
 /**
- * Sets a fault, or updates an existing one, which keeps its start time. `since`: the start, if not
- * now. The host works despite a warning; an error prevents some of its work. Returns the fault in
- * the status, for the facts of its type.
+ * Sets a fault, or updates an existing one, which keeps its start time. Returns the fault in the
+ * status, for the facts of its type.
  */
 export function setFault(
   pass: Pass,
   type: HostFault,
   text: string,
-  clearedBy: string,
-  severity: FaultSeverity = FaultSeverity.ERROR,
-  since: Timestamp = now(pass),
+  options: FaultOptions = {},
 ): Fault {
+  const { severity = FaultSeverity.ERROR, clearing = FaultClearing.BY_TYPE } = options;
+  const { since = now(pass) } = options;
   const { faults } = pass.status;
   const message = cut(text, messageMax);
+  const clearedBy = clearingText(type, clearing);
   const present = faultOfType(faults, type);
   if (present !== undefined) {
     present.message = message;
     present.severity = severity;
+    present.clearing = clearing;
     present.clearedBy = clearedBy;
     return present;
   }
-  const fault = create(FaultSchema, { type, message, clearedBy, severity, since });
+  const fault = create(FaultSchema, { type, message, clearing, clearedBy, severity, since });
   faults.push(fault);
   return fault;
 }

@@ -65,8 +65,7 @@ export function notePowerMismatch(pass: Pass): void {
   const words = `its power is ${onOff(!wanted)}, and its spec wants it ${onOff(wanted)}`;
   const kept = enforces(pass) ? reasonNotTo(pass, wanted) : undefined;
   const text = kept === undefined ? words : `${words}; it is not switched by itself: ${kept}`;
-  const clearedBy = 'its power as the spec says, or another spec.power';
-  setFault(pass, powerMismatch, text, clearedBy, FaultSeverity.WARNING);
+  setFault(pass, powerMismatch, text, { severity: FaultSeverity.WARNING });
 }
 
 /** Starts the run that switches the host as its spec says. Returns whether one was started. */
