@@ -99,12 +99,20 @@ test.each([
   expect(bansIn(line, place)).toEqual([]);
 });
 
+test.each(["if (name.startsWith('power.')) keep();", "return each.step.startsWith('run.');"])(
+  'finds %s everywhere but in tests',
+  (line) => {
+    for (const path of ['agent/src/bmc.ts', 'packages/template/src/actions.ts']) {
+      expect(bansIn(line, path)).toEqual([expect.stringContaining('isTemplateOnly()')]);
+    }
+    expect(bansIn(line, 'packages/template/src/actions.test.ts')).toEqual([]);
+  },
+);
+
 describe('decisions by a text in a variable', () => {
   const decider = 'controlplane/src/host/explain/explain.ts';
   const planted = [
     'if (fate.startsWith(erases)) keep();',
-    "if (name.startsWith('power.')) keep();",
-    "return each.step.startsWith('run.');",
     "if (!text.endsWith(' handOff')) return text;",
     'const more = problems.filter(({ text }) => !said.includes(text));',
     'if (words?.includes(name)) skip();',

@@ -115,8 +115,6 @@ const textBans: readonly Ban[] = [
   },
   // What clears a fault is `Fault.clearing`; its text is for people.
   { pattern: /\bclearedBy\)? (===|!==) /, message: byText },
-  // The kind of a step is a field of the steps' table.
-  { pattern: /\.startsWith\(['"`](power|run)\./, message: byText },
   { pattern: /\breason (===|!==) ['"`][^'"`]* /, message: byText },
   { pattern: /\.message\)? (===|!==) (?!undefined\b)\w/, message: byText },
   {
@@ -129,6 +127,14 @@ const textBans: readonly Ban[] = [
   },
 ];
 const decidesAboutHosts = /^(controlplane|agent)\/src\//;
+
+/** The kind of a step is a field of the steps' table, or a predicate beside its name. */
+const stepNameBans: readonly Ban[] = [
+  {
+    pattern: /\.startsWith\(['"`](power|run)\./,
+    message: 'decides by a text in a name; take isTemplateOnly() or a field of the steps',
+  },
+];
 
 /**
  * An empty text that stands for none is read in one place, whose name says what it means. Outside
@@ -283,6 +289,7 @@ export function findBans(file: SourceFile): Finding[] {
     ...match(file, file.text, exportBans),
     ...(mayRead ? [] : match(file, file.text, messageBans)),
     ...(mayDecideByText(file.path) ? [] : match(file, file.text, textBans)),
+    ...(isTestCode(file.path) ? [] : match(file, file.text, stepNameBans)),
     ...(mayReadEmptyTexts(file.path) ? [] : match(file, file.text, emptyTextBans)),
     ...(mayCompareWords(file.path) ? [] : match(file, file.text, wordListBans)),
     ...(mayReadActors(file.path) ? [] : match(file, file.text, actorBans)),

@@ -27,6 +27,7 @@ import {
   resultFromWire,
 } from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';
+import { type BootClosure, closedBoot, rememberClosure } from './boot-closure.ts';
 import { type EvidenceSigner, signEvidence } from './evidence.ts';
 import { type HandOffSession, HandOffs } from './hand-offs.ts';
 import type { MayBegin, RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
@@ -88,10 +89,10 @@ export class RunnerDesk implements RunnerOrders {
   readonly #outstanding = new Map<OperationId, Outstanding>();
   /** Final results that arrived before their operation was resumed. */
   readonly #unclaimed = new Map<OperationId, FinalResult>();
-  /** Boot operation id → why no runner of it will connect any more; the oldest first. */
-  readonly #over = new Map<OperationId, string>();
-  /** Boot operation id → why no report of its runners is accepted any more; the oldest first. */
-  readonly #disowned = new Map<OperationId, string>();
+  /** By boot operation id, the oldest first: boots of which no runner will connect any more. */
+  readonly #over = new Map<OperationId, BootClosure>();
+  /** The same of boots of whose runners no report is accepted any more. */
+  readonly #disowned = new Map<OperationId, BootClosure>();
   /** Operation id → boot, from the runner's end until the journal has it. */
   readonly #ending = new Map<OperationId, OperationId>();
 
@@ -120,19 +121,19 @@ export class RunnerDesk implements RunnerOrders {
 
   async run(order: RunnerOrder, context: OperationContext): Promise<FinalResult> {
     const { runnerWaitMs } = this.#parts.limits;
-    const closed =
-      this.#disowned.get(order.bootOperationId) ?? this.#handOffs.whyOver(order.bootOperationId);
-    if (closed !== undefined) return bootIsOver(order, closed);
+    const { bootOperationId } = order;
+    const closed = this.#disowned.get(bootOperationId) ?? this.#handOffs.closureOf(bootOperationId);
+    if (closed !== undefined) return closedBoot(bootOperationId, closed);
     const waitMs = Math.max(0, Math.min(runnerWaitMs, context.remainingMs()));
     const linked = await this.#linked(order, waitMs, context);
     if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
-    const over = this.#over.get(order.bootOperationId);
-    if (linked === 'tooLate' && over !== undefined) return bootIsOver(order, over);
+    const over = this.#over.get(bootOperationId);
+    if (linked === 'tooLate' && over !== undefined) return closedBoot(bootOperationId, over);
     if (linked === 'tooLate') {
-      const message = `no runner of boot ${order.bootOperationId} is connected`;
+      const message = `no runner of boot ${bootOperationId} is connected`;
       return { kind: 'transientError', cause: 'runnerAway', message };
     }
-    const link = this.#links.get(order.bootOperationId);
+    const link = this.#links.get(bootOperationId);
     if (order.order.case === 'runStep' && link?.rescue === true) {
       return failed('unsupported', 'the host is booted into rescue: its runner takes no step');
     }
@@ -250,7 +251,8 @@ export class RunnerDesk implements RunnerOrders {
    * is each later order at once.
    */
   bootOver(bootOperationId: OperationId, why: string): void {
-    remember(this.#over, bootOperationId, why, this.#parts.limits.bootsOverMax);
+    const { bootsOverMax } = this.#parts.limits;
+    rememberClosure(this.#over, bootOperationId, { kind: 'over', text: why }, bootsOverMax);
     for (const wake of [...this.#waiters]) wake();
     for (const outstanding of [...this.#outstanding.values()]) {
       if (outstanding.order.bootOperationId !== bootOperationId) continue;
@@ -263,13 +265,14 @@ export class RunnerDesk implements RunnerOrders {
    * back.
    */
   disown(bootOperationId: OperationId, why: string): void {
-    remember(this.#disowned, bootOperationId, why, this.#parts.limits.bootsOverMax);
+    const { bootsOverMax } = this.#parts.limits;
+    rememberClosure(this.#disowned, bootOperationId, { kind: 'disowned', text: why }, bootsOverMax);
     this.bootOver(bootOperationId, why);
     this.#links.get(bootOperationId)?.close();
   }
 
-  /** Why no report of the boot's runners is accepted any more. */
-  whyDisowned(bootOperationId: OperationId): string | undefined {
+  /** Of a boot of whose runners no report is accepted any more. */
+  disowned(bootOperationId: OperationId): BootClosure | undefined {
     return this.#disowned.get(bootOperationId);
   }
 
@@ -437,19 +440,6 @@ export class RunnerDesk implements RunnerOrders {
   }
 }
 
-/** Keeps the newest. */
-function remember(
-  boots: Map<OperationId, string>,
-  boot: OperationId,
-  why: string,
-  max: number,
-): void {
-  boots.delete(boot);
-  boots.set(boot, why);
-  const [oldest] = boots.keys();
-  if (boots.size > max && oldest !== undefined) boots.delete(oldest);
-}
-
 /** A runner's texts are cut before they are kept, for every program that acts as a runner. */
 function decodeReport(report: agent.Report): ReturnType<typeof resultFromWire> {
   const decoded = resultFromWire(report);
@@ -472,11 +462,6 @@ function oversize(
     return failed('unsupported', `the runner's ${part} has ${size}`);
   }
   return undefined;
-}
-
-function bootIsOver({ bootOperationId }: RunnerOrder, why: string): FinalResult {
-  const message = `boot ${bootOperationId} is over, boot the host again: ${why}`;
-  return { kind: 'retryAfter', reason: 'invalidState', message, delayMs: 0 };
 }
 
 /**

@@ -181,8 +181,8 @@ export class RunnerGateway {
       }
       return notAdmitted(decision.message);
     }
-    const disowned = desk.whyDisowned(decision.grant.operationId);
-    if (disowned !== undefined) return notAdmitted(disowned);
+    const disowned = desk.disowned(decision.grant.operationId);
+    if (disowned !== undefined) return notAdmitted(disowned.text);
     if (decision.kind === 'otherKey') {
       await this.#claimedAgain(decision.grant, receivedAtMs);
       return notAdmitted(decision.message);

@@ -5,6 +5,7 @@
 import type { HostUid, OperationId, RunnerSessionId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { HandOff, HandOffState } from '../session/index.ts';
+import type { BootClosure } from './boot-closure.ts';
 import type { MayBegin, RunnerLink } from './link.ts';
 
 /** The session's part of hand-offs. */
@@ -62,11 +63,11 @@ export class HandOffs {
     this.#parts = parts;
   }
 
-  /** Why a boot takes no order any more; undefined while it does. */
-  whyOver(bootOperationId: OperationId): string | undefined {
+  /** Of a boot whose runner a step has taken away; undefined of any other boot. */
+  closureOf(bootOperationId: OperationId): BootClosure | undefined {
     const handOff = this.#parts.session.ofBoot(bootOperationId);
     if (handOff === undefined) return undefined;
-    return `step ${handOff.operationId} has taken its runner away`;
+    return { kind: 'handedOff', text: `step ${handOff.operationId} has taken its runner away` };
   }
 
   /**

@@ -64,7 +64,10 @@ export async function* readFrom(
     emptyBreaks = reading.at > before ? 0 : emptyBreaks + 1;
     if (emptyBreaks >= limits.emptyBreaksMax || breaks >= limits.breaksMax || signal.aborted) {
       const read = `after ${reading.at} bytes`;
-      throw new ImageError('unreachable', `the image cannot be read further ${read}: ${broken}`);
+      throw new ImageError(
+        'unreachable',
+        `the image cannot be read further ${read}: ${broken.message}`,
+      );
     }
     await limits.pause(emptyBreaks);
   }
@@ -81,7 +84,7 @@ async function* readOnce(
   source: ByteSource,
   reading: ReadPosition,
   signal: AbortSignal,
-): AsyncGenerator<Uint8Array, string | undefined, undefined> {
+): AsyncGenerator<Uint8Array, SourceBroken | undefined, undefined> {
   let opened: OpenBytes | undefined;
   try {
     opened = await source.open(reading.at, signal);
@@ -100,9 +103,9 @@ async function* readOnce(
       yield piece;
       if (reading.at === reading.ends) break;
     }
-    return endProblem(reading, opened.sizeBytes);
+    return breakAtEnd(reading, opened.sizeBytes);
   } catch (error) {
-    if (error instanceof SourceBroken) return error.message;
+    if (error instanceof SourceBroken) return error;
     throw error;
   } finally {
     opened?.close();
@@ -119,9 +122,13 @@ function checkSize(reading: ReadPosition, sizeBytes: number | undefined): void {
   reading.ends = sizeBytes;
 }
 
-function endProblem({ at, ends }: ReadPosition, served: number | undefined): string | undefined {
+/** The break of a connection that has ended without an error. */
+function breakAtEnd(
+  { at, ends }: ReadPosition,
+  served: number | undefined,
+): SourceBroken | undefined {
   if (ends === undefined || at >= ends) return undefined;
   // The connection was cut although the server had reported the size.
-  if (served !== undefined) return `only ${at} of ${ends} bytes came`;
+  if (served !== undefined) return new SourceBroken(`only ${at} of ${ends} bytes came`);
   throw new ImageError('truncated', `the image ends after ${at} of ${ends} bytes`);
 }

@@ -93,8 +93,8 @@ export function compareBmcDrives(
   const free = new Set(candidates.filter(({ raidVolume }) => !raidVolume));
   const findings = new Map<ListedDrive, DriveFinding>();
   for (const drive of drives) {
-    const reason = reasonNotStorage(drive);
-    if (reason !== undefined) findings.set(drive, { kind: 'notStorage', drive, reason });
+    const notStorage = findNotStorage(drive);
+    if (notStorage !== undefined) findings.set(drive, notStorage);
   }
   // The surest way first for all drives, so that a guess for one takes no device that is certain
   // for another.
@@ -178,9 +178,12 @@ function hiddenBehind(drive: ListedDrive, device: DeviceFacts): number {
 const opticalWords =
   /\b(?:(?:cd|dvd|bd)(?:[-+ ]?(?:rom|ram|rw|r|re))?|optical|floppy|virtual ?media)\b/iu;
 
-function reasonNotStorage({ name, model, detail }: ListedDrive): string | undefined {
-  const words = opticalWords.exec([name, model, detail].join(' / '));
-  return words === null ? undefined : `an optical drive or virtual media ("${words[0]}")`;
+/** The finding of an entry that is no disk at all. */
+function findNotStorage(drive: ListedDrive): DriveFinding | undefined {
+  const words = opticalWords.exec([drive.name, drive.model, drive.detail].join(' / '));
+  if (words === null) return undefined;
+  const reason = `an optical drive or virtual media ("${words[0]}")`;
+  return { kind: 'notStorage', drive, reason };
 }
 
 function unaccounted(

@@ -194,6 +194,7 @@ export {
   fileStep,
   isBurnIn,
   isErasure,
+  isTemplateOnly,
   isTemplateStepOfRunner,
   ownPrefix,
   ownPriorityUsual,

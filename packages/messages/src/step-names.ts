@@ -59,6 +59,14 @@ export function isTemplateStepOfRunner(stepName: string): boolean {
   return ofTemplates.has(stepName);
 }
 
+/** The prefix of the runner's steps that only templates name, of those of later runners, too. */
+const templatePrefix = 'run.';
+
+/** Whether a step has nothing to run outside a template, as in a list of clean steps. */
+export function isTemplateOnly(stepName: string): boolean {
+  return stepName.startsWith(templatePrefix);
+}
+
 /** The control plane calls an outside address for a template. */
 export const webhookStep = 'webhook';
 

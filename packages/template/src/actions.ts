@@ -2,7 +2,14 @@
  * The actions of steps: for each its field, the fields beside it, and the arguments that the engine
  * gets.
  */
-import { commandStep, fileStep, RerunClass, scriptStep, webhookStep } from '@rackwright/messages';
+import {
+  commandStep,
+  fileStep,
+  isTemplateOnly,
+  RerunClass,
+  scriptStep,
+  webhookStep,
+} from '@rackwright/messages';
 import {
   argumentName,
   base64Problem,
@@ -180,7 +187,7 @@ const bmc: ActionKind = {
   read: (source) => {
     const wanted = 'must be a step of the BMC, as management.clear_event_log';
     const step = plainText(source.reading, source.field, (name) => {
-      if (name.startsWith('run.')) return `${wanted}; ${quoted(name)} runs in the runner`;
+      if (isTemplateOnly(name)) return `${wanted}; ${quoted(name)} runs in the runner`;
       return stepName.test(name) ? undefined : `${wanted}, not ${quoted(name)}`;
     });
     if (step === undefined) return undefined;

@@ -3,11 +3,11 @@
  * anything is started. Pure.
  */
 
-import { applyVolumesStep, burnInDiskStep, isErasure } from '@rackwright/messages';
+import { applyVolumesStep, burnInDiskStep, isErasure, isTemplateOnly } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
 import type { PassView } from '../pass/pass.ts';
 import type { Refusal, RequestedStep } from '../pass/types.ts';
-import { knownSteps, templateOnly } from '../run/known-steps.ts';
+import { knownSteps } from '../run/known-steps.ts';
 import { describe, needsRunner } from '../run/render.ts';
 
 interface Violation {
@@ -37,7 +37,7 @@ function violationsOf(
   index: number,
   known: readonly KnownStep[],
 ): Violation[] {
-  if (wanted.step.startsWith(templateOnly)) {
+  if (isTemplateOnly(wanted.step)) {
     const instead = 'create one, and run it as a workflow';
     const description = `${wanted.step} runs only in a template; ${instead}`;
     return [{ field: `steps[${index}].step`, description }];
@@ -52,7 +52,7 @@ function violationsOf(
   }
   const names = known
     .map(({ description }) => description.name)
-    .filter((name) => !name.startsWith(templateOnly))
+    .filter((name) => !isTemplateOnly(name))
     .join(', ');
   const controls = controlSteps.map(({ name }) => name).join(', ');
   const description = `${wanted.step} is no known step: ${names}; control steps: ${controls}`;

@@ -2,7 +2,7 @@
  * The steps that a host can run, from the latest lists of its runner and its rack's agent, and the
  * resulting cleaning plan. `ListCleanSteps` and the engine use the same two functions.
  */
-import { type agent, type Host, ownPrefix } from '@rackwright/messages';
+import { type agent, type Host, isTemplateOnly, ownPrefix } from '@rackwright/messages';
 import {
   builtInSteps,
   type CleanPlan,
@@ -16,11 +16,6 @@ import type { HostContext } from '../pass/types.ts';
 import { isEngineStep } from './steps.ts';
 
 export type StepSources = Pick<HostContext, 'facts' | 'agentSteps' | 'fleet'>;
-
-/**
- * Steps of the runner that only templates name: in a person's list they would have nothing to run.
- */
-export const templateOnly = 'run.';
 
 /** The form of step names of an agent or a runner: "interface.step". */
 const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
@@ -60,9 +55,7 @@ export function agentStepsOf({ steps }: Pick<agent.Hello, 'steps'>): agent.StepD
 /** The automatic plan of a host. */
 export function planOf({ spec, labels }: DeepReadonly<Host>, sources: StepSources): CleanPlan {
   return cleanPlan({
-    known: knownSteps(sources).filter(({ description }) => {
-      return !description.name.startsWith(templateOnly);
-    }),
+    known: knownSteps(sources).filter(({ description }) => !isTemplateOnly(description.name)),
     policy: spec?.cleaning,
     pool: labels['pool'],
     fleet: sources.fleet,

@@ -100,6 +100,12 @@ const lockedDelayMs = 5_000;
 /** The progress text of a hand-off before it acts: it shows the agent that the order arrived. */
 const leaving = 'takes the runner away';
 
+interface OperationInTheWay {
+  readonly kind: 'atWork' | 'handOff';
+  /** For people. */
+  readonly text: string;
+}
+
 interface Current {
   readonly operationId: OperationId;
   readonly step: string;
@@ -184,7 +190,7 @@ export class RunnerSession {
     }
     const inTheWay = this.#inTheWay();
     if (inTheWay !== undefined) {
-      return this.#answer(operationId, conflict('locked', inTheWay), nowMs);
+      return this.#answer(operationId, conflict('locked', inTheWay.text), nowMs);
     }
     switch (kind.case) {
       case 'inspect':
@@ -201,11 +207,14 @@ export class RunnerSession {
     }
   }
 
-  /** Why nothing can begin now; undefined when something can. */
-  #inTheWay(): string | undefined {
-    if (this.#current !== undefined) return `${this.#current.operationId} is at work`;
+  /** The operation because of which nothing can begin now. */
+  #inTheWay(): OperationInTheWay | undefined {
+    if (this.#current !== undefined) {
+      return { kind: 'atWork', text: `${this.#current.operationId} is at work` };
+    }
     const { handOff } = this.#record;
-    return handOff === undefined ? undefined : `${handOff.operationId} takes the runner away`;
+    if (handOff === undefined) return undefined;
+    return { kind: 'handOff', text: `${handOff.operationId} takes the runner away` };
   }
 
   #runStep(

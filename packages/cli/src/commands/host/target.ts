@@ -91,17 +91,15 @@ export function verdictOf(
 ): TargetProgress {
   if (target.kind === 'state') {
     if (isReached(target.until, host, isDeleted)) return reached;
-    if (isDeleted) return { kind: 'stuck', why: 'it was deleted' };
-    const why = stuckText(host, target.until);
-    return why === undefined ? open : { kind: 'stuck', why };
+    if (isDeleted) return stuck('it was deleted');
+    return beforeState(host, target.until);
   }
-  if (isDeleted) return { kind: 'stuck', why: 'it was deleted' };
+  if (isDeleted) return stuck('it was deleted');
   const { run } = host.status ?? {};
   if (run === undefined || run.number < target.number) return open;
   if (run.number > target.number) return { kind: 'passed' };
   if (run.phase === RunPhase.ENDED) return verdictOfEnded(run);
-  const why = personText(run);
-  return why === undefined ? open : { kind: 'stuck', why };
+  return duringRun(run);
 }
 
 /** The outcome of a run that has ended. */
@@ -141,36 +139,43 @@ const endsByPerson: { readonly [W in HostWait]: boolean } = {
   capacity: false,
 };
 
-function personText({ phase, waiting }: Run): string | undefined {
+/** The progress of a run that goes on. */
+function duringRun({ phase, waiting }: Run): TargetProgress {
   const wait = phase === RunPhase.WAITING ? hostWaitOf(waiting) : undefined;
   const isForPerson = wait !== undefined && endsByPerson[wait];
-  return isForPerson ? `it waits for a person: ${waiting?.message}` : undefined;
+  return isForPerson ? stuck(`it waits for a person: ${waiting?.message}`) : open;
 }
 
 /**
- * Why a host does not reach a state by itself; undefined: it may. A host that is held for a time,
- * frozen, or away from its agent or BMC goes on by itself.
+ * The progress of a host that has not reached the state. A host that is held for a time, frozen, or
+ * away from its agent or BMC goes on by itself.
  */
-export function stuckText({ status }: Host, until: UntilWord): string | undefined {
-  if (status === undefined) return undefined;
+function beforeState({ status }: Host, until: UntilWord): TargetProgress {
+  if (status === undefined) return open;
   const { backoff, run, holds, faults, claim } = status;
   const active = run === undefined || run.phase === RunPhase.ENDED ? undefined : run;
-  if (active !== undefined) return personText(active);
+  if (active !== undefined) return duringRun(active);
   const hold = holds.find((each) => each.scope === HoldScope.WORK && each.until === undefined);
-  if (hold !== undefined) return `${hold.by} holds it: ${hold.reason}`;
+  if (hold !== undefined) return stuck(`${hold.by} holds it: ${hold.reason}`);
   if ((backoff?.givenUpReason ?? '') !== '') {
-    return `Rackwright stopped trying: ${backoff?.givenUpReason}`;
+    return stuck(`Rackwright stopped trying: ${backoff?.givenUpReason}`);
   }
-  if (status.inRescue && !isGone(until)) return 'it is in rescue, and nothing is started there';
+  if (status.inRescue && !isGone(until)) {
+    return stuck('it is in rescue, and nothing is started there');
+  }
   const unknown = faultOfType(faults, 'bootMacUnknown');
-  if (unknown !== undefined && run?.kind === RunKind.INSPECT) return unknown.message;
+  if (unknown !== undefined && run?.kind === RunKind.INSPECT) return stuck(unknown.message);
   const failed = faultOfType(faults, 'provisionFailed');
   const isPools = claim !== undefined && isPoolClaim(claim);
   // A pool tries its hosts again by itself.
   if (until !== 'provisioned' || failed === undefined || isPools) {
-    return undefined;
+    return open;
   }
-  return failed.message;
+  return stuck(failed.message);
+}
+
+function stuck(why: string): TargetProgress {
+  return { kind: 'stuck', why };
 }
 
 /** "clean 3" */
