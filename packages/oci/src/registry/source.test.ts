@@ -69,6 +69,26 @@ test('the source gives up connections that bring no bytes', async () => {
   expect(asked).toHaveLength(3);
 });
 
+test('a reading that is given up is cancelled, and no other source is asked', async () => {
+  const asked: number[] = [];
+  const stop = new AbortController();
+  const source: BlobSource = {
+    open: async (_, from) => {
+      asked.push(from);
+      async function* chunks() {
+        yield whole.subarray(from, from + 512);
+        stop.abort();
+        throw new WebBroken('the connection was cut');
+      }
+      return { start: from, chunks: chunks(), close: () => {} };
+    },
+    elsewhere: () => expect.unreachable('the source was not at fault'),
+  };
+  const reading = read(source, { signal: stop.signal, emptyBreaksMax: 1 });
+  await expect(reading).rejects.toMatchObject({ kind: 'cancelled', message: 'given up' });
+  expect(asked).toEqual([0]);
+});
+
 test('a server that sends too slowly counts as silent, and another one is asked', async () => {
   const other = sourceOf();
   let isElsewhere = false;

@@ -54,7 +54,8 @@ const breaksMax = 64;
 
 /**
  * The blob from where `already` ends, in pieces that are the reader's own. Throws `OciError`:
- * `digestMismatch` only at the very end, `truncated` when its source reports an earlier end.
+ * `digestMismatch` only at the very end, `truncated` when its source reports an earlier end,
+ * `cancelled` when the signal broke the connection.
  */
 export async function* verifiedBlob(
   source: BlobSource,
@@ -68,11 +69,11 @@ export async function* verifiedBlob(
     const before = running.bytes;
     const broken = yield* pieces(source, { digest, sizeBytes }, running, signal);
     if (broken === undefined) break;
+    if (signal?.aborted === true) throw new OciError('cancelled', 'given up');
     const isEmpty = running.bytes === before || broken instanceof WebTooSlow;
     emptyBreaks = isEmpty ? emptyBreaks + 1 : 0;
-    const isGivenUp = emptyBreaks >= emptyBreaksMax || breaks >= breaksMax;
-    if (!isGivenUp && signal?.aborted !== true) continue;
-    if (signal?.aborted === true || source.elsewhere?.(digest) !== true) {
+    if (emptyBreaks < emptyBreaksMax && breaks < breaksMax) continue;
+    if (source.elsewhere?.(digest) !== true) {
       throw new OciError('unreachable', `blob ${digest}: ${broken.message}`);
     }
     [breaks, emptyBreaks] = [0, 0];
