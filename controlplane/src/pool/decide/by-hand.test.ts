@@ -199,7 +199,7 @@ test('after its rescue a host counts as out, and may serve: nobody takes it unas
   asked(host, { kind: 'retry' });
   const left = seenOf(host);
   expect(left).toMatchObject({ service: 'unseen', keptBy: undefined });
-  expect(left.illness).toContain('rackwright host power reset h1');
+  expect(left.illness?.text).toContain('rackwright host power reset h1');
   // It may have been rebooted in the runner, which is not observed.
   const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A');
   pool.set(1, { ...left, name: 'hosts/h1', uid: 'u1', labels: { pool: 'p' } });
@@ -218,7 +218,7 @@ test('a person’s act on a host that proves its image is no failure of the imag
     pool.end(first);
     const hands = isInRescue ? { isInRescue } : { switchedOffBy: ann };
     pool.set(Number(first.slice(1)), {
-      illness: 'it is off',
+      illness: { kind: 'off', text: 'it is off' },
       keptBy: { kind: 'rescue', text: 'ann' },
       ...hands,
     });

@@ -124,7 +124,7 @@ const other = (n: number, about: Partial<SeenHost> = {}) =>
 
 test('a host whose image is fetched stays until the others that are out are back', async () => {
   const host = fetching();
-  const out = other(2, { illness: 'it is off' });
+  const out = other(2, { illness: { kind: 'off', text: 'it is off' } });
   const { record, asked } = await look(host, poolWith(host, [out]), host.nowMs, [out]);
   expect(asked).toEqual(['abort']);
   expect(runOf(host)?.abort?.reason).toBe('waits for hosts/h2, which is out');
@@ -144,7 +144,7 @@ test('the later of two fetches makes room, and the other goes on', async () => {
     kind: RunKind.REIMAGE,
   });
   const later = other(2, { run, isStillIn: true });
-  const out = other(3, { illness: 'it is off' });
+  const out = other(3, { illness: { kind: 'off', text: 'it is off' } });
   const record = poolWith(host, [later, out], 2);
   const slot = {
     number: 2n,
@@ -170,7 +170,7 @@ test('the later of two fetches makes room, and the other goes on', async () => {
 
 test('a host in service is not called off for a well one that never served', async () => {
   const host = fetching();
-  const out = other(2, { illness: 'it is off' });
+  const out = other(2, { illness: { kind: 'off', text: 'it is off' } });
   const onTarget = other(3, { image: image('B'), digest: digest('B') });
   const free = { state: HostState.AVAILABLE, service: 'out', image: '', digest: '' } as const;
   const next = other(4, { ...free, keptBy: undefined });
@@ -184,7 +184,7 @@ test('a host in service is not called off for a well one that never served', asy
   const on = { ...next, ...onTarget, name: next.name, uid: next.uid };
   const soaking = await look(host, first.record, host.nowMs, [out, onTarget, on]);
   expect(soaking.asked).toEqual([]);
-  const ill = { ...on, illness: 'it is off', service: 'out' } as const;
+  const ill = { ...on, illness: { kind: 'off', text: 'it is off' }, service: 'out' } as const;
   expect((await look(host, first.record, host.nowMs, [out, onTarget, ill])).asked).toEqual([
     'abort',
   ]);

@@ -217,7 +217,7 @@ test.each(['approval', 'webhook'] as const)(
     // Already on B, so that no slot would heal it.
     const out = rollout.hosts.find(({ image: has }) => has === image('B'));
     const index = rollout.hosts.findIndex((host) => host === out) + 1;
-    rollout.set(index, { illness: 'powerMismatch: it is off' });
+    rollout.set(index, { illness: { kind: 'fault', text: 'powerMismatch: it is off' } });
     rollout.look();
     if (isApproval) approve(rollout);
     else answer(rollout, answered('{"proceed": true}'));
@@ -240,7 +240,9 @@ test('a host that is ill, and that a slot may heal, gets the slot of one that ma
   );
   const [slot] = rollout.slots;
   const ill = others(rollout).find(({ image: has }) => has === image('A'));
-  rollout.set(rollout.hosts.findIndex((host) => host === ill) + 1, { illness: 'off' });
+  rollout.set(rollout.hosts.findIndex((host) => host === ill) + 1, {
+    illness: { kind: 'off', text: 'off' },
+  });
   rollout.look();
   expect(rollout.out).toBe(ill?.name.replace('hosts/', ''));
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
@@ -267,7 +269,7 @@ test('two hosts let through at once keep to what may be out, and to the cap of a
     const [first] = rollout.slots;
     const ill = rollout.hosts.find(({ image: has }) => has === image('B'));
     const index = rollout.hosts.findIndex((host) => host === ill) + 1;
-    rollout.set(index, { illness: 'off', rack: first?.rack ?? '' });
+    rollout.set(index, { illness: { kind: 'off', text: 'off' }, rack: first?.rack ?? '' });
     approve(rollout);
     const running = rollout.slots.filter(({ state }) => state === RolloutSlotState.RUNNING);
     const gone = running.filter(({ rack }) => rack === first?.rack);
@@ -379,7 +381,7 @@ test('a host that waits for another one beside a shut window does not wait for e
   // For the window alone it would be.
   expect(rollout.slots[0]).toMatchObject({ message: 'let through, and waits for a window' });
   const out = rollout.hosts.findIndex(({ image: has }) => has === image('B'));
-  rollout.set(out + 1, { illness: 'powerMismatch: it is off' });
+  rollout.set(out + 1, { illness: { kind: 'fault', text: 'powerMismatch: it is off' } });
   const waits = `waits for ${rollout.hosts[out]?.name}, which is out`;
   expect(rollout.look().slots).toEqual([]);
   const failure = rollout.record.failures.find(({ host }) => host === slot?.host);

@@ -111,6 +111,18 @@ export function needsGate({ pool }: wire.PoolRecord, isServing: boolean): boolea
   return isServing && (gate?.approval === true || (gate?.webhookUrl ?? '') !== '');
 }
 
+/** What a slot at the gate waits for. */
+export interface GateWant {
+  readonly kind:
+    | 'approval'
+    /** An answer of the webhook. */
+    | 'webhook'
+    /** The fleet's policy, which does not permit the webhook. */
+    | 'policy';
+  /** For people. */
+  readonly text: string;
+}
+
 /**
  * What a slot at the gate waits for; undefined: the host may go. `mayBegin`: nothing else holds it.
  * Sends the question to the webhook when it is due.
@@ -120,9 +132,9 @@ export function whatGateWants(
   slot: RolloutSlot,
   mayBegin: boolean,
   facts: GateFacts,
-): string | undefined {
+): GateWant | undefined {
   const { record, nowMs } = draft;
-  if (wantsApproval(record, slot)) return 'waits for an approval';
+  if (wantsApproval(record, slot)) return { kind: 'approval', text: 'waits for an approval' };
   const url = record.pool?.spec?.rollout?.gate?.webhookUrl ?? '';
   if (url === '') return undefined;
   const call = callFor(record, slot, url);
@@ -133,14 +145,17 @@ export function whatGateWants(
   }
   const receiver = originOf(url);
   const problem = reachProblem(facts.policy, { step: 'webhook', arguments: { url } });
-  if (problem !== undefined) return cut(`waits for ${receiver}: ${problem}`);
+  if (problem !== undefined) {
+    return { kind: 'policy', text: cut(`waits for ${receiver}: ${problem}`) };
+  }
   const isDue = call.callTime === undefined && (msOf(call.notBefore) ?? 0) <= nowMs;
   const isLeft = call.callTime !== undefined && takeOverAtMs(call) <= nowMs;
   if (mayBegin && (isDue || isLeft)) {
     call.callTime = timestampFromMs(nowMs);
     call.caller = facts.replica;
   }
-  return `waits for ${receiver}: ${call.said || 'it has not answered yet'}`;
+  const response = call.said || 'it has not answered yet';
+  return { kind: 'webhook', text: `waits for ${receiver}: ${response}` };
 }
 
 /** The question for a slot; another URL makes a new question. */

@@ -66,7 +66,7 @@ test('a host that fails again or is ill by itself keeps no others from the way b
   const onA = pool.hosts.filter((host) => host.digest === digest('A'));
   const broken = firstOut(pool);
   const ill = onA.find(({ name }) => name !== `hosts/${broken}`) ?? missing();
-  pool.set(numberOf(ill.name), { illness: 'powerLost: it is off' });
+  pool.set(numberOf(ill.name), { illness: { kind: 'fault', text: 'powerLost: it is off' } });
   pool.end(broken, 'failedWriting');
   expect(pool.condition('Degraded')).toBe('RolledBack');
   expect(pool.out).toBe(broken);
@@ -193,7 +193,7 @@ test('a halt is explained once, with what the pool waits for and who has failed'
 test('an image that is wanted no more holds no slot, in its soak or while it is ill', () => {
   const soak = durationFromMs(7 * 24 * hourMs);
   const rollout = { soak, healthTimeout: durationFromMs(24 * hourMs) };
-  for (const left of [{}, { illness: 'powerLost: it is off' }]) {
+  for (const left of [{}, { illness: { kind: 'fault', text: 'powerLost: it is off' } as const }]) {
     const pool = settled(3, { rollout }).push('B');
     const first = pool.out;
     pool.end(first, 'succeeded', left);
@@ -212,7 +212,7 @@ test('a host that comes up on B when C is wanted already is in the history', () 
   for (const isLate of [false, true]) {
     const pool = settled(4, { rollout }).push('B');
     const name = pool.out;
-    pool.end(name, 'succeeded', { illness: 'powerLost: it is off' });
+    pool.end(name, 'succeeded', { illness: { kind: 'fault', text: 'powerLost: it is off' } });
     pool.nowMs += hourMs;
     pool.look();
     policyOf(pool).paused = true;

@@ -6,7 +6,7 @@ import { digest, image, Rollout } from './rollout.fixture.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
-const off = { illness: 'it is off', service: 'out' } as const;
+const off = { illness: { kind: 'off', text: 'it is off' }, service: 'out' } as const;
 const well = { illness: undefined, service: 'in' } as const;
 
 /** Four hosts on A; the first one has been written with B, and is to be healthy for an hour. */

@@ -291,7 +291,12 @@ function after(slot: RolloutSlot, { state }: SeenHost, how: End): Partial<SeenHo
       if (slot.kind === RunKind.PROVISION) {
         return { ...free, state: HostState.MANAGEABLE };
       }
-      return { ...free, image: '', digest: '', illness: 'reimageFailed: write error' };
+      return {
+        ...free,
+        image: '',
+        digest: '',
+        illness: { kind: 'fault', text: 'reimageFailed: write error' },
+      };
     case 'failedBefore':
       return { ...free, state };
   }

@@ -126,7 +126,7 @@ test('garm-R9: a host written and not healthy keeps its slot, and is not in the 
   const pool = settled(3);
   pool.push('B');
   const name = pool.out;
-  pool.end(name, 'succeeded', { illness: 'powerLost: it went off' });
+  pool.end(name, 'succeeded', { illness: { kind: 'fault', text: 'powerLost: it went off' } });
   expect(pool.slots[0]).toMatchObject({ host: `hosts/${name}`, state: RolloutSlotState.PROVING });
   expect(pool.ledger.size).toBe(0);
   pool.set(Number(name.slice(1)), { illness: undefined });
@@ -175,7 +175,7 @@ test('garm-R15: a host not healthy in time has failed, and counts; a late return
   const pool = settled(3, { rollout: { maxUnavailable: count(3), failureThreshold: count(1) } });
   pool.push('B');
   const name = pool.out;
-  pool.end(name, 'succeeded', { illness: 'powerLost: it went off' });
+  pool.end(name, 'succeeded', { illness: { kind: 'fault', text: 'powerLost: it went off' } });
   pool.nowMs += 16 * 60_000;
   pool.look();
   expect(pool.condition('UpToDate')).toBe('Halted');
@@ -300,7 +300,11 @@ test('no more of a rack are out than its cap lets, and racks alternate', () => {
 
 test('a host that is out for another reason counts as one of those that may be out', () => {
   const pool = settled(4, { rollout: { maxUnavailable: count(1) } });
-  pool.set(2, { illness: 'powerLost: it went off', image: image('B'), digest: digest('B') });
+  pool.set(2, {
+    illness: { kind: 'fault', text: 'powerLost: it went off' },
+    image: image('B'),
+    digest: digest('B'),
+  });
   pool.push('B');
   expect(pool.slots).toHaveLength(0);
   const queue = queueOf(pool.surveyed());
@@ -313,7 +317,7 @@ test('a host that is out for another reason counts as one of those that may be o
 
 test('a broken host is written first, for it is out already', () => {
   const pool = settled(4);
-  pool.set(2, { illness: 'powerLost: it went off' });
+  pool.set(2, { illness: { kind: 'fault', text: 'powerLost: it went off' } });
   expect(pool.push('B').out).toBe('h2');
 });
 

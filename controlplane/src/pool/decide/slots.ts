@@ -145,7 +145,7 @@ function prove(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
     return record.deletion === undefined && !isOver && soaks(draft, slot, host);
   }
   endHealth(slot, nowMs);
-  const ill = host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`;
+  const ill = host.illness?.text ?? `its disk holds ${host.image || 'nothing that is known'}`;
   slot.message = cut(inShort(ill, slot));
   if (record.deletion !== undefined) return false;
   if (!isOver && nowMs < healthDeadlineMs(record, slot)) return true;
@@ -232,7 +232,7 @@ function passGate(
   const asked = needsGate(record, isServing(host))
     ? whatGateWants(draft, slot, isFree, facts)
     : undefined;
-  const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays?.text ?? asked);
+  const wants = asked === undefined || asked.kind === 'approval' ? asked : (stays ?? asked);
   if (wants === undefined && !isFree) {
     const isShut = held === undefined && !isOpen;
     return waitsOn(draft, slot, stays, { why: host.keptBy ?? held, isShut });
@@ -245,7 +245,7 @@ function passGate(
     slot.waitsForOthers = false;
     return true;
   }
-  slot.message = cut(wants);
+  slot.message = cut(wants.text);
   slot.waitsForOthers = stays !== undefined;
   return !isLate(draft, slot, lateText(record, slot));
 }

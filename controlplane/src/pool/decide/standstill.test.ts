@@ -28,7 +28,7 @@ test('a wave that waits for a host which somebody holds is shown with that host'
 
 test('a host that is out without a slot is named, where no other may be', () => {
   const silent = {
-    illness: 'bmcUnreachable: m',
+    illness: { kind: 'fault', text: 'bmcUnreachable: m' },
     service: 'unseen',
     keptBy: { kind: 'bmcFault', text: 'its BMC' },
   } as const;
@@ -66,7 +66,7 @@ test('a host that may serve or not, and that nothing keeps, does not wait for it
 
 test('the last host runs the image, and is ill', () => {
   const pool = new Rollout(2).push('A');
-  pool.set(1, { illness: 'it is off' });
+  pool.set(1, { illness: { kind: 'off', text: 'it is off' } });
   const ill = 'hosts/h1: it runs the image, but: it is off';
   expect(conditionsOf(pool.look())).toEqual([
     `Waiting: 1 of 2 hosts is on their image; ${ill}`,
@@ -96,7 +96,10 @@ test('a pool is not degraded during a pause before a retry, or during a clean', 
   pool.set(other, dirty);
   pool.lookOnce();
   expect(pool.condition('Degraded')).toBe('Healthy');
-  pool.set(other, { ...dirty, goalStopped: '3 attempts in a row failed' });
+  pool.set(other, {
+    ...dirty,
+    goalStopped: { kind: 'givenUp', text: '3 attempts in a row failed' },
+  });
   pool.lookOnce();
   expect(pool.condition('Degraded')).toBe('HostKept');
 });

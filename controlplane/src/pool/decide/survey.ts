@@ -27,11 +27,13 @@ import { msOf } from '../../records/index.ts';
 import { compare, orderKey } from '../facts/members.ts';
 import type { HostStatusInPool, PoolWait, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import {
+  type Illness,
   isBroken,
   isHealthyOn,
   isMissed,
   isSelected,
   isServing,
+  type Keeper,
   rescueText,
   type SeenHost,
   stateName,
@@ -145,9 +147,13 @@ function pauseAfter({ attempts, message, retryTime }: wire.PoolFailure, nowMs: n
 }
 
 /** Why a host cannot get the image, apart from earlier failures. */
-function whyKept({ digest, state, illness, keptBy }: SeenHost, wanted: string) {
+function whyKept(
+  { digest, state, illness, keptBy }: SeenHost,
+  wanted: string,
+): Keeper | Illness | undefined {
   const runsIt = digest === wanted && state === HostState.PROVISIONED;
-  return runsIt ? { text: `it runs the image, but: ${illness}` } : keptBy;
+  if (!runsIt || illness === undefined) return keptBy;
+  return { kind: illness.kind, text: `it runs the image, but: ${illness.text}` };
 }
 
 /** "manageable: its goal leads it to be available first": why a host cannot be written yet. */
@@ -156,7 +162,7 @@ export function stateText(host: SeenHost): string {
   if (host.isInRescue) return `${name}, and ${rescueText(host.name)}`;
   if (host.waitsForReview) return `${name}; ${host.keptBy?.text}`;
   if (host.state !== HostState.MANAGEABLE) return name;
-  return `${name}: ${host.goalStopped ?? 'its goal leads it to be available first'}`;
+  return `${name}: ${host.goalStopped?.text ?? 'its goal leads it to be available first'}`;
 }
 
 /** The first wave that selects it; hosts without a wave come last. */

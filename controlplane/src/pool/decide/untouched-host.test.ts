@@ -40,7 +40,7 @@ test('a host that was not written is in service, and current once its image is w
 
 test('a host whose image is lost is out of service, whatever is wanted of it', () => {
   const host = reimaged(failed('writeError'));
-  expect(host.illness).toContain('reimageFailed: ');
+  expect(host.illness?.text).toContain('reimageFailed: ');
   expect(poolWith(host, '2')).toEqual({ out: 1, status: 'waiting' });
   expect(poolWith(host, '1')).toEqual({ out: 1, status: 'waiting' });
 });
@@ -53,7 +53,7 @@ test('a host whose reimage was aborted in mid-write is out, also once it is swit
   host.report(failed('cancelled'));
   host.report(done);
   expect(stepAt(host)).toBe('');
-  expect(seenOf(host).illness).toContain('on the disk: a part of');
+  expect(seenOf(host).illness?.text).toContain('on the disk: a part of');
   host.apply({
     kind: 'request',
     request: { kind: 'powerOn', bootOldDiskReason: '' },

@@ -36,6 +36,7 @@ import {
   bmcUnreachable,
   engineSteps,
   heldBy,
+  isGivenUp,
   isOfTemplate,
   isStillIn,
   powerBack,
@@ -70,6 +71,29 @@ export interface Keeper {
   readonly text: string;
 }
 
+/** Why a provisioned host is not in good service. */
+export interface Illness {
+  readonly kind:
+    | 'fault'
+    | 'off'
+    | 'rescue'
+    /** A run has switched it off. */
+    | 'run'
+    /** It is in the runner, and is switched back. */
+    | 'powerBack'
+    /** It may be in the runner since its rescue. */
+    | 'leftInRunner';
+  /** For people. */
+  readonly text: string;
+}
+
+/** Why the goal of a host does not lead it to available. */
+export interface GoalStop {
+  readonly kind: 'lesserGoal' | 'givenUp';
+  /** For people. */
+  readonly text: string;
+}
+
 export interface SeenHost {
   readonly name: HostName;
   readonly uid: HostUid;
@@ -83,7 +107,7 @@ export interface SeenHost {
   /** "user:NAME" or "pools/POOL"; undefined: unclaimed. */
   readonly claimedBy: Actor | undefined;
   /** Why it is not in good service; undefined: it is. Only for a provisioned host. */
-  readonly illness: string | undefined;
+  readonly illness: Illness | undefined;
   /** Only for a provisioned host. */
   readonly service: Service;
   /** A run of it has failed, and its power is not restored yet. */
@@ -103,7 +127,7 @@ export interface SeenHost {
   readonly retries: bigint;
   readonly run: Run | undefined;
   /** Why its goal does not lead it to available; undefined: it does. */
-  readonly goalStopped: string | undefined;
+  readonly goalStopped: GoalStop | undefined;
   readonly isDeleting: boolean;
   /** Whether it is in use is unknown here: a person checks first (`restored.ts`, G3). */
   readonly waitsForReview: boolean;
@@ -150,14 +174,17 @@ export function seenHost(record: wire.HostRecord, brake?: Brake): SeenHost | und
   };
 }
 
-function goalStopped({ name, spec, status }: Host): string | undefined {
+function goalStopped({ name, spec, status }: Host): GoalStop | undefined {
   const host = idOf(name);
   if (!wantsAvailable(spec)) {
     const end = '--goal available --no-retired';
-    return `its goal is less; change that: rackwright host update ${host} ${end}`;
+    const text = `its goal is less; change that: rackwright host update ${host} ${end}`;
+    return { kind: 'lesserGoal', text };
   }
-  const givenUp = status?.backoff?.givenUpReason ?? '';
-  return givenUp === '' ? undefined : `${givenUp}; see what helps: rackwright host explain ${host}`;
+  const { backoff } = status ?? {};
+  if (backoff === undefined || !isGivenUp(backoff)) return undefined;
+  const text = `${backoff.givenUpReason}; see what helps: rackwright host explain ${host}`;
+  return { kind: 'givenUp', text };
 }
 
 /** Whether it runs this image in good health. */
@@ -202,12 +229,14 @@ export function runUnderWay({ run }: Pick<SeenHost, 'run'>): Run | undefined {
 }
 
 /** Why it runs nothing for a user, whatever its power is; undefined: it may. */
-function awayBecause(record: wire.HostRecord, { status }: Host): string | undefined {
+function awayBecause(record: wire.HostRecord, { status }: Host): Illness | undefined {
   const run = runUnderWay({ run: status?.run });
   const isOff = run?.steps.some(({ name: step, attempt }) => {
     return step === engineSteps.off && attempt > 0;
   });
-  if (run !== undefined && isOff === true && !isStillIn(run, record.operation)) return heldBy(run);
+  if (run !== undefined && isOff === true && !isStillIn(run, record.operation)) {
+    return { kind: 'run', text: heldBy(run) };
+  }
   return powerBack(record) === 'owed' ? switchedBack : undefined;
 }
 
@@ -215,21 +244,25 @@ function awayBecause(record: wire.HostRecord, { status }: Host): string | undefi
  * A person has ended the rescue, and no later boot is known here: a reboot in the runner, or from
  * the BMC's own page, is no run. Undefined: it is no such host.
  */
-function leftInRunner({ name, status }: Host): string | undefined {
+function leftInRunner({ name, status }: Host): Illness | undefined {
   const last = status?.run;
   if (last?.kind !== RunKind.RESCUE || last.outcome !== RunOutcome.SUCCEEDED) return undefined;
   const reset = `rackwright host power reset ${idOf(name)}`;
-  return `it may be in the runner since its rescue; boot it: ${reset}`;
+  const text = `it may be in the runner since its rescue; boot it: ${reset}`;
+  return { kind: 'leftInRunner', text };
 }
 
-const switchedBack = 'it is in the runner, and is switched back';
+const switchedBack = {
+  kind: 'powerBack',
+  text: 'it is in the runner, and is switched back',
+} as const satisfies Illness & Keeper;
 
-function illnessOf(record: wire.HostRecord, host: Host): string | undefined {
+function illnessOf(record: wire.HostRecord, host: Host): Illness | undefined {
   const { status } = host;
   const fault = status?.faults.find(({ severity }) => severity !== FaultSeverity.WARNING);
-  if (fault !== undefined) return `${fault.type}: ${fault.message}`;
-  if (status?.poweredOn === false) return 'it is off';
-  if (status?.inRescue === true) return 'it is in rescue';
+  if (fault !== undefined) return { kind: 'fault', text: `${fault.type}: ${fault.message}` };
+  if (status?.poweredOn === false) return { kind: 'off', text: 'it is off' };
+  if (status?.inRescue === true) return { kind: 'rescue', text: 'it is in rescue' };
   return awayBecause(record, host) ?? leftInRunner(host);
 }
 
@@ -285,7 +318,7 @@ const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
 /** What the host itself is about to do, or waits for. */
 function comesFirst(record: wire.HostRecord): Keeper | undefined {
   if (record.lookFirstSince !== undefined) return { kind: 'review', text: reviewReason };
-  return powerBack(record) === 'owed' ? { kind: 'powerBack', text: switchedBack } : undefined;
+  return powerBack(record) === 'owed' ? switchedBack : undefined;
 }
 
 /** Only a person may permit that data in rescue is overwritten. */

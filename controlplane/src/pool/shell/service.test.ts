@@ -56,7 +56,7 @@ test.each([...faults])(
   'a host with the fault %s is in service: nobody takes it outside the window, or unasked',
   (type) => {
     const host = seenWith({ faults: [{ type, message: 'm', severity: FaultSeverity.ERROR }] });
-    expect(host.illness).toBe(`${type}: m`);
+    expect(host.illness?.text).toBe(`${type}: m`);
     const pool = wantsB(host);
     expect(pool.out).toBe('');
     pool.nowMs += 14 * 3_600_000;

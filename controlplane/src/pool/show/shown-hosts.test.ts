@@ -41,7 +41,12 @@ test('hosts that the pool cannot take are shown with the reason and their image'
   const pool = new Rollout(1).push('A');
   pool.hosts.push(
     seen(2, { claimedBy: userActor('ann') }),
-    seen(3, { state: HostState.MANAGEABLE, image: '', digest: '', goalStopped: 'it is held' }),
+    seen(3, {
+      state: HostState.MANAGEABLE,
+      image: '',
+      digest: '',
+      goalStopped: { kind: 'givenUp', text: 'it is held' },
+    }),
     seen(4, { labels: {} }),
   );
   pool.spec.pins = { 'hosts/h9': image('B') };

@@ -9,7 +9,7 @@ const count = (value: number) => ({ amount: { case: 'count' as const, value } })
 
 const windows = [{ cron: '0 2 * * *', duration: durationFromMs(3_600_000), timeZone: '' }];
 const silent = {
-  illness: 'bmcUnreachable: m',
+  illness: { kind: 'fault', text: 'bmcUnreachable: m' },
   service: 'unseen',
   keptBy: { kind: 'bmcFault', text: 'its BMC' },
 } as const;
@@ -40,7 +40,7 @@ test('a plan says that nobody would go, and why: its window is shut', () => {
   expect(plan.heldBecause).toBe(`${plan.hosts[0]?.host}: ${opens}`);
   // A broken host waits for no window: it goes first, without an approval.
   pool.spec.rollout = create(RolloutPolicySchema, { windows, gate: { approval: true } });
-  pool.set(2, { illness: 'it is off' });
+  pool.set(2, { illness: { kind: 'off', text: 'it is off' } });
   const mixed = rolloutPlan(viewed(pool));
   expect(mixed.heldBecause).toBe('');
   expect(mixed.hosts).toMatchObject([
