@@ -81,7 +81,6 @@ describe('decisions by texts for people', () => {
 
 const host = 'controlplane/src/host';
 const messages = 'packages/messages/src';
-const workflow = 'controlplane/src/workflow';
 
 test.each([
   ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', `${host}/run/step-parts.ts`],
@@ -90,10 +89,10 @@ test.each([
   ["if (hello.storeRefused !== '') hold();", 'storeRefusalOf()', `${messages}/store-refusal.ts`],
   ["if (duplicateAgent === '') go();", 'duplicateAgentOf()', `${messages}/duplicate-agent.ts`],
   ["if ((duplicateAgent ?? '') !== '') go();", 'duplicateAgentOf()', `${messages}/a.ts`],
-  ["if (status.stoppedReason !== '') stop();", 'isStopped()', `${workflow}/batch-rules.ts`],
+  ["if (status.stoppedReason !== '') stop();", 'isStopped()', `${messages}/a.ts`],
   ["if (bootOldDiskReason === '') no();", 'oldDiskPermission()', `${host}/power/pending-power.ts`],
   ["if (first.blockedBecause === '') go();", 'the blocker', `${messages}/a.ts`],
-  ["if (planReason === '') leave();", 'reasonText()', `${host}/foresee/plan-check.ts`],
+  ["if (planReason === '') leave();", 'the hash', `${messages}/a.ts`],
 ])('%s stands only in one place', (line, predicate, place) => {
   expect(bansIn(line, `${host}/run/engine.ts`)).toEqual([expect.stringContaining(predicate)]);
   expect(bansIn(line, place)).toEqual([]);

@@ -150,19 +150,17 @@ const readersOfEmptyTexts: readonly { readonly field: string; readonly take: str
   { field: 'stoppedReason', take: 'isStopped()' },
   { field: 'bootOldDiskReason', take: 'oldDiskPermission()' },
   { field: 'blockedBecause', take: 'the blocker, before it becomes the text' },
-  { field: 'planReason', take: 'reasonText()' },
+  { field: 'planReason', take: 'the hash of the plan' },
 ];
 const emptyTextBans: readonly Ban[] = readersOfEmptyTexts.map(({ field, take }) => ({
   pattern: new RegExp(`\\b${field}( \\?\\? '')?\\)? (===|!==) ''`),
   message: `reads an empty text; take ${take}`,
 }));
 const placesOfEmptyTexts = [
-  'host/foresee/plan-check',
   'host/life/goal',
   'host/pass/step-names',
   'host/power/pending-power',
   'host/run/step-parts',
-  'workflow/batch-rules',
 ].map((each) => `controlplane/src/${each}.ts`);
 
 /** Where such a text has no other form, because a person or another program wrote it. */

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   asWorkflowRunNumber,
+  WorkflowBatchStop,
   WorkflowRunSchema,
   WorkflowRunState,
   store as wire,
@@ -71,8 +72,9 @@ test('a batch runs no more at once than it may, each host once, and ends', () =>
         expect([...slots.values()].every((count) => count === 1)).toBe(true);
         expect(states(record)).not.toContain(RUNNING);
         const left = states(record).filter((state) => state === PENDING);
-        const reason = record.workflowBatch?.status?.stoppedReason ?? '';
-        if (left.length > 0) expect(reason).not.toBe('');
+        const { stop, stoppedReason } = record.workflowBatch?.status ?? {};
+        if (left.length > 0) expect(stop).toBe(WorkflowBatchStop.FAILURES);
+        expect(stoppedReason !== '').toBe(stop !== WorkflowBatchStop.UNSPECIFIED);
         if (record.cancelled !== undefined) expect(left).toEqual([]);
       },
     ),

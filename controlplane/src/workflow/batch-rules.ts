@@ -18,6 +18,7 @@ import {
   type WorkflowBatchHost,
   type WorkflowBatchStatus,
   WorkflowBatchStatusSchema,
+  WorkflowBatchStop,
   type WorkflowRun,
   WorkflowRunState,
   store as wire,
@@ -58,7 +59,9 @@ export function foldBatch(
     if (host?.state === RUNNING) foldSlot(host, slot);
   }
   const giving = givingOf(draft, batch);
-  status.stoppedReason = giving.kind === 'stopped' ? giving.reason : '';
+  const { stop, reason } = giving.kind === 'stopped' ? giving : goesOn;
+  status.stop = stop;
+  status.stoppedReason = reason;
   if (draft.cancelled !== undefined) {
     for (const host of status.hosts) if (host.state === PENDING) host.state = CANCELLED;
   }
@@ -75,8 +78,8 @@ export function isOver({ workflowBatch }: wire.WorkflowBatchRecord): boolean {
 }
 
 /** It gives no further slot. */
-export function isStopped({ stoppedReason }: Pick<WorkflowBatchStatus, 'stoppedReason'>): boolean {
-  return stoppedReason !== '';
+export function isStopped({ stop }: Pick<WorkflowBatchStatus, 'stop'>): boolean {
+  return stop !== WorkflowBatchStop.UNSPECIFIED;
 }
 
 /** The hosts that have a slot, by their index in the batch. */
@@ -134,7 +137,9 @@ function foldRun(host: WorkflowBatchHost, run: WorkflowRun): void {
 type SlotGiving =
   | { readonly kind: 'goesOn' }
   /** `reason` is for people. */
-  | { readonly kind: 'stopped'; readonly reason: string };
+  | { readonly kind: 'stopped'; readonly stop: WorkflowBatchStop; readonly reason: string };
+
+const goesOn = { stop: WorkflowBatchStop.UNSPECIFIED, reason: '' } as const;
 
 function givingOf(
   { cancelled }: wire.WorkflowBatchRecord,
@@ -142,7 +147,8 @@ function givingOf(
 ): SlotGiving {
   if (cancelled !== undefined) {
     const why = cancelled.reason === '' ? '' : `: ${cancelled.reason}`;
-    return { kind: 'stopped', reason: `cancelled by ${cancelled.by}${why}` };
+    const reason = `cancelled by ${cancelled.by}${why}`;
+    return { kind: 'stopped', stop: WorkflowBatchStop.CANCELLED, reason };
   }
   const failuresMax = spec?.maxFailures ?? 1;
   const failed = (status?.hosts ?? []).filter(
@@ -152,7 +158,7 @@ function givingOf(
   const named = failed.slice(0, hostsNamedMax).map(({ host }) => host);
   const more = failed.length > named.length ? ', …' : '';
   const reason = `${failed.length} of at most ${failuresMax} failed: ${named.join(', ')}${more}`;
-  return { kind: 'stopped', reason };
+  return { kind: 'stopped', stop: WorkflowBatchStop.FAILURES, reason };
 }
 
 /** Hosts without a run go first: a busy one would only wait in its slot. */
@@ -182,6 +188,7 @@ export function shownBatch(
     succeeded: count(SUCCEEDED),
     failed: count(FAILED, TIMED_OUT),
     cancelled: count(CANCELLED),
+    stop: status.stop,
     stoppedReason: status.stoppedReason,
     ...(status.endTime === undefined ? {} : { endTime: status.endTime }),
     hosts: status.hosts.map((host) => ({ ...host, run: runNameOf(batch, host) })),

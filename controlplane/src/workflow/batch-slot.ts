@@ -150,6 +150,6 @@ function orderOf(record: wire.WorkflowBatchRecord): Omit<RunOrder, 'use'> {
     ownerUid: batch?.uid ?? '',
     variables: variablesOf(record),
     requestId: requestIdOf(record),
-    planHash: '',
+    plan: undefined,
   };
 }

@@ -42,7 +42,7 @@ function workflow(disabled = false): wire.WorkflowRecord {
   return acceptRun(
     made,
     id,
-    { ...by, requestId: 'r1', planHash: '', use: useOf(hostWith()) },
+    { ...by, requestId: 'r1', plan: undefined, use: useOf(hostWith()) },
     nowMs,
   );
 }
@@ -157,7 +157,7 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
         record = acceptRun(
           ended,
           id,
-          { ...by, requestId: '', planHash: '', use: useOf(hostWith()) },
+          { ...by, requestId: '', plan: undefined, use: useOf(hostWith()) },
           nowMs,
         );
       }

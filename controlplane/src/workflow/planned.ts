@@ -17,7 +17,7 @@ import { refusalOfStart, type StartRefusal } from './holder.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
 import { type RequestDependencies, readWorkflow } from './read.ts';
-import { acceptRun } from './record.ts';
+import { acceptRun, type PlanToStart } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
 import { newWorkflow, orderOf, refuseStart, startedOrTakenBack } from './requests.ts';
 import { readTemplate } from './templates/index.ts';
@@ -62,7 +62,7 @@ export async function startPlanned(
   id: WorkflowId,
   variables: Variables,
   by: Requester,
-  plan: { readonly hash: string; readonly reason: string },
+  plan: PlanToStart,
 ): Promise<WorkflowSnapshot> {
   return untilWritten(workflowName(id), async () => {
     const { kept, host, expectedRevision } = await readWorkflow(deps, id);
@@ -74,7 +74,7 @@ export async function startPlanned(
     await refuseStart(deps.store, id, host);
     const spec = create(WorkflowSpecSchema, { variables: { ...variables } });
     const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
-    const order = { ...orderOf(base, host, by, plan.hash), variables, planReason: plan.reason };
+    const order = { ...orderOf(base, host, by, plan), variables };
     const next = acceptRun(base, id, order, deps.clock.nowMs());
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, expectedRevision);

@@ -76,6 +76,12 @@ export function draftOf(record: wire.WorkflowRecord): {
   return { draft, workflow, status: workflow.status };
 }
 
+export interface PlanToStart {
+  readonly hash: string;
+  /** Why it is started, for people. */
+  readonly reason: string;
+}
+
 /** The request for a run. */
 export interface RunOrder {
   /** "user:NAME" or "workflowBatches/BATCH" */
@@ -89,10 +95,8 @@ export interface RunOrder {
   readonly requestId: RequestId;
   /** The use of the host at the time of the request. */
   readonly use: wire.HostUse;
-  /** The plan to start it by; empty: none. */
-  readonly planHash: string;
-  /** Why it is started by that plan. */
-  readonly planReason?: string;
+  /** The plan to start it by; undefined: none. */
+  readonly plan: PlanToStart | undefined;
 }
 
 /** The next run, pending; the previous one joins the earlier runs. */
@@ -126,8 +130,8 @@ export function acceptRun(
   draft.actor = order.actor;
   draft.ownerUid = order.ownerUid;
   draft.ownerUse = order.use;
-  draft.planHash = order.planHash;
-  draft.planReason = order.planReason ?? '';
+  draft.planHash = order.plan?.hash ?? '';
+  draft.planReason = order.plan?.reason ?? '';
   return withRequestId(draft, order.requestId);
 }
 

@@ -37,7 +37,15 @@ import {
   readWorkflow,
   reconciledWorkflow,
 } from './read.ts';
-import { acceptRun, dropRuns, isOpen, latestRun, type RunOrder, withRequestId } from './record.ts';
+import {
+  acceptRun,
+  dropRuns,
+  isOpen,
+  latestRun,
+  type PlanToStart,
+  type RunOrder,
+  withRequestId,
+} from './record.ts';
 import { finishedRuns } from './surroundings.ts';
 
 /** The most workflows of one host. */
@@ -62,7 +70,7 @@ export async function createWorkflow(
   const made = await newWorkflow(deps, id, spec, host, nowMs);
   const record = spec.disabled
     ? withRequestId(made, by.requestId ?? '')
-    : acceptRun(made, id, orderOf(made, host, by, ''), nowMs);
+    : acceptRun(made, id, orderOf(made, host, by), nowMs);
   if (validateOnly) return { record, revision: 0 };
   const written = await writeRecord(deps, schema, workflowKey(id), record, expectedRevision);
   if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
@@ -86,7 +94,8 @@ export async function runWorkflow(
       await reconciledWorkflow(deps, id);
       return undefined;
     }
-    const next = acceptRun(record, id, orderOf(record, host, by, planHash), deps.clock.nowMs());
+    const plan = planHash === '' ? undefined : { hash: planHash, reason: '' };
+    const next = acceptRun(record, id, orderOf(record, host, by, plan), deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
     if (written.kind === 'conflict') return undefined;
     return startedOrTakenBack(deps, id, next, by.requestId, { isNew: false });
@@ -155,7 +164,7 @@ export function orderOf(
   { workflow }: wire.WorkflowRecord,
   host: wire.HostRecord,
   by: Requester,
-  planHash: string,
+  plan?: PlanToStart,
 ): RunOrder {
   return {
     requestedBy: by.actor,
@@ -164,7 +173,7 @@ export function orderOf(
     variables: workflow?.spec?.variables ?? {},
     requestId: by.requestId ?? '',
     use: useOf(host),
-    planHash,
+    plan,
   };
 }
 

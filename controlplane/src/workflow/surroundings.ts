@@ -61,7 +61,8 @@ function withPlan(
 ): Rendering {
   if (planHash === '' || rendering.kind === 'bad') return rendering;
   if (plan === undefined) return { kind: 'bad', text: `the plan ${planHash} is kept no more` };
-  return { kind: 'ok', order: { ...rendering.order, plan, planReason } };
+  const started = { record: plan, reason: planReason };
+  return { kind: 'ok', order: { ...rendering.order, plan: started } };
 }
 
 function planOf(

@@ -13,6 +13,7 @@ import {
   RunPhase,
   store,
   type WorkflowBatchHost,
+  WorkflowBatchStop,
   type WorkflowRun,
   WorkflowRunState,
 } from '@rackwright/messages';
@@ -21,6 +22,7 @@ import type { JudgeParts } from '../judged.ts';
 /** Who starts a run may have looked at its batch so long before: it may be suspended. */
 const cancelSlackMs = 90_000;
 
+const { UNSPECIFIED: GOES_ON } = WorkflowBatchStop;
 const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT } = WorkflowRunState;
 
 export class BatchJudge {
@@ -98,9 +100,9 @@ export class BatchJudge {
   end(): void {
     for (const [key, record] of this.#batches) {
       if (!isOver(record)) this.#found('B5', `${key} is not over at the end`);
-      const reason = record.workflowBatch?.status?.stoppedReason ?? '';
+      const { stop = GOES_ON } = record.workflowBatch?.status ?? {};
       for (const entry of hostsOf(record)) {
-        const isLeft = entry.state === RUNNING || (entry.state === PENDING && reason === '');
+        const isLeft = entry.state === RUNNING || (entry.state === PENDING && stop === GOES_ON);
         if (isLeft) this.#found('B5', `${key}: ${entry.host} has no outcome`);
         this.#judgeOutcome(key, record, entry);
       }

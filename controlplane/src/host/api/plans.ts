@@ -157,7 +157,7 @@ async function startPlan(
     return (await readHost(deps, hostId))?.host ?? lastSeen(deps, hostId, hostName);
   }
   const planned = forHost(plainRequest(asked.run), found.host);
-  const request = { ...planned, plan: kept, planReason: reason };
+  const request = { ...planned, plan: { record: kept, reason } };
   const outcome = await deps.hosts.request(hostId, request, by);
   if (outcome.kind === 'removed') return lastSeen(deps, hostId, hostName);
   const { record, revision } = answerOf(outcome, hostName);

@@ -195,7 +195,7 @@ test.each(texts)('a plan holds and binds its run as before with the text â€œ%sâ€
   const host = looked();
   const plan = drafted(host, (device) => Object.assign(device, { fate }));
   expect(plan.plan.hash).toBe(drafted(host).plan.hash);
-  host.request({ ...clean, plan: create(store.PlanRecordSchema, plan) });
+  host.request({ ...clean, plan: { record: create(store.PlanRecordSchema, plan), reason: '' } });
   expect(host.record.plannedErasure?.devices).toEqual(['DISK-1']);
   driveToInspect(host);
   host.report(inspected());
@@ -211,7 +211,7 @@ test.each<[string, Partial<PlannedDevice>]>([
   const plan = drafted(host, (device) => Object.assign(device, change));
   expect(plan.plan.hash).not.toBe(drafted(host).plan.hash);
   const before = host.record;
-  const request = { ...clean, plan: create(store.PlanRecordSchema, plan) };
+  const request = { ...clean, plan: { record: create(store.PlanRecordSchema, plan), reason: '' } };
   expect(() => host.request(request)).toThrow('the plan does not hold any more');
   expect(host.record).toBe(before);
 });
@@ -222,7 +222,7 @@ test.each([DeviceFate.UNSPECIFIED, newerFate])(
     const host = looked();
     const kept = create(store.PlanRecordSchema, drafted(host));
     for (const device of kept.plan?.devices ?? []) device.deviceFate = deviceFate;
-    host.request({ ...clean, plan: kept });
+    host.request({ ...clean, plan: { record: kept, reason: '' } });
     expect(host.record.plannedErasure?.devices).toEqual([]);
     driveToInspect(host);
     host.report(inspected());

@@ -76,7 +76,7 @@ const runOf = (host: Bench): Run => {
 test('the steps of a plan are those that the run then has', () => {
   const host = looked();
   const draft = drafted(host);
-  host.request({ ...clean, plan: kept(draft), planReason: 'tried out' });
+  host.request({ ...clean, plan: { record: kept(draft), reason: 'tried out' } });
   expect(runOf(host).steps.map(({ name }) => name)).toEqual(
     draft.plan.steps.map(({ step }) => step),
   );
@@ -115,7 +115,9 @@ test('memory that a kernel counts otherwise is the same, a module less is not', 
   const before = remember(503n * gib);
   expect(remember(503n * gib - 200_000_000n).plan.hash).toBe(before.plan.hash);
   expect(remember(440n * gib).plan.hash).not.toBe(before.plan.hash);
-  expect(() => host.request({ ...clean, plan: kept(before) })).toThrow('its memory was 550 GB');
+  expect(() => host.request({ ...clean, plan: { record: kept(before), reason: '' } })).toThrow(
+    'its memory was 550 GB',
+  );
 });
 
 test('looked at again, the same host has the same plan, whatever its disks are called now', () => {
@@ -191,7 +193,7 @@ test.each(Object.entries(changes))('%s makes a plan void, and is told', (_name, 
   const plan = kept(drafted(host));
   act(host);
   const before = host.record;
-  expect(() => host.request({ ...clean, plan })).toThrow(
+  expect(() => host.request({ ...clean, plan: { record: plan, reason: '' } })).toThrow(
     `the plan does not hold any more: ${text}`,
   );
   expect(host.record).toBe(before);
@@ -200,12 +202,14 @@ test.each(Object.entries(changes))('%s makes a plan void, and is told', (_name, 
 test('a plan that holds but whose host is busy is refused as any request', () => {
   const host = looked();
   host.request({ kind: 'inspect' });
-  expect(() => host.request({ ...clean, plan: kept(drafted(host)) })).toThrow('busy: inspect');
+  expect(() =>
+    host.request({ ...clean, plan: { record: kept(drafted(host)), reason: '' } }),
+  ).toThrow('busy: inspect');
 });
 
 test('a run by plan that meets another disk than the plan names erases nothing', () => {
   const host = looked();
-  host.request({ ...clean, plan: kept(drafted(host)) });
+  host.request({ ...clean, plan: { record: kept(drafted(host)), reason: '' } });
   driveToInspect(host);
   const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
   host.report(inspected([other]));
@@ -226,7 +230,7 @@ test('a run by plan that meets another disk than the plan names erases nothing',
 
 test('a run by plan that finds its disks erases them', () => {
   const host = looked();
-  host.request({ ...clean, plan: kept(drafted(host)) });
+  host.request({ ...clean, plan: { record: kept(drafted(host)), reason: '' } });
   driveToInspect(host);
   host.report(inspected());
   const evidence = host.evidence([erased(virtioDisk)]);
@@ -280,7 +284,7 @@ test('a deletion by plan erases the disks that the plan names, and no others', (
   if (status === undefined) throw new Error('no status');
   Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
   const request = { kind: 'delete', mode: DeletionMode.NORMAL, reason: '' } as const;
-  host.request({ ...request, plan: kept(drafted(host, request)) });
+  host.request({ ...request, plan: { record: kept(drafted(host, request)), reason: '' } });
   const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
   driveToErasure(host, [other]);
   expect(host.record.devicePlan).toEqual([]);
@@ -321,7 +325,7 @@ test('a plan is refused while a clean of the deletion runs that does not follow 
   const host = deletedToItsClean();
   const plan = kept(drafted(host, deletion));
   const before = host.record;
-  expect(() => host.request({ ...deletion, plan })).toThrow(
+  expect(() => host.request({ ...deletion, plan: { record: plan, reason: '' } })).toThrow(
     'of the deletion is under way and does not follow this plan; take the deletion back first ' +
       '(rackwright host cancel-delete h1)',
   );
@@ -329,7 +333,7 @@ test('a plan is refused while a clean of the deletion runs that does not follow 
   host.request({ kind: 'cancelDelete', reason: 'by plan instead' });
   host.report(done);
   expect(host.record.devicePlan).toEqual([]);
-  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  host.request({ ...deletion, plan: { record: kept(drafted(host, deletion)), reason: '' } });
   const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
   driveToErasure(host, [other]);
   expect(host.record.devicePlan).toEqual([]);
@@ -340,12 +344,12 @@ test('a deletion restarted by the plan that its clean follows changes nothing', 
   const { status } = host.record.host ?? {};
   if (status === undefined) throw new Error('no status');
   Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
-  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  host.request({ ...deletion, plan: { record: kept(drafted(host, deletion)), reason: '' } });
   while (runOf(host).kind !== RunKind.CLEAN) {
     succeed(host, runOf(host).steps[runOf(host).currentStep]?.name ?? '');
   }
   const run = runOf(host);
-  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  host.request({ ...deletion, plan: { record: kept(drafted(host, deletion)), reason: '' } });
   expect(runOf(host)).toEqual(run);
 });
 
@@ -354,12 +358,12 @@ test('a deletion whose plan failed goes on at once by another one', () => {
   const { status } = host.record.host ?? {};
   if (status === undefined) throw new Error('no status');
   Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
-  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  host.request({ ...deletion, plan: { record: kept(drafted(host, deletion)), reason: '' } });
   const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
   driveToErasure(host, [other]);
   const failed = runOf(host).number;
   expect(host.record.host?.status?.backoff).toBeDefined();
-  host.request({ ...deletion, plan: kept(drafted(host, deletion)) });
+  host.request({ ...deletion, plan: { record: kept(drafted(host, deletion)), reason: '' } });
   expect(runOf(host).number).toBe(failed + 1n);
   driveToErasure(host, [other]);
   expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual(['DISK-9']);
@@ -371,7 +375,7 @@ test('a deletion that was taken back and asked for again is bound to no plan', (
   if (status === undefined) throw new Error('no status');
   Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
   const request = { kind: 'delete', mode: DeletionMode.NORMAL, reason: '' } as const;
-  host.request({ ...request, plan: kept(drafted(host, request)) });
+  host.request({ ...request, plan: { record: kept(drafted(host, request)), reason: '' } });
   const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
   driveToErasure(host, [other]);
   host.request({ kind: 'cancelDelete', reason: 'other disks' });

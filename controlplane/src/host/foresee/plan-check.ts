@@ -35,8 +35,8 @@ function isPlannable(request: HostRequest): request is PlannableRequest {
 
 /** Why a request may not start what its plan says; undefined when it may, or has no plan. */
 export function refusalOfPlan(pass: PassView, request: HostRequest): Refusal | undefined {
-  const { plan: kept } = request;
-  if (kept === undefined) return undefined;
+  if (request.plan === undefined) return undefined;
+  const { record: kept } = request.plan;
   if (!isPlannable(request))
     return refused(pass, 'planChanged', `${request.kind} cannot be started by a plan`);
   const now = planNow(pass, request, kept.basis?.request);
@@ -70,11 +70,12 @@ export function planChangedText(kept: store.PlanRecord, now: DraftPlan): string 
 
 /** The newly started run records its plan, and what it may erase. */
 export function notePlan(pass: Pass, request: HostRequest, by: Requester): void {
-  const { plan: kept } = request;
+  const { record: kept, reason = '' } = request.plan ?? {};
   const run = activeRun(pass.status);
   if (kept?.plan === undefined) return;
   const { kind, hash } = kept.plan;
-  causedBy(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${reasonText(request)}`);
+  const why = reason === '' ? '' : `: ${reason}`;
+  causedBy(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
   const erasure = plannedErasure(kept);
   // Its clean comes later, possibly after a release.
   if (kind === RunKind.DELETE) {
@@ -84,11 +85,6 @@ export function notePlan(pass: Pass, request: HostRequest, by: Requester): void 
   if (run === undefined || run.kind !== kind) return;
   run.planHash = hash;
   if (kind === RunKind.CLEAN && erasure !== undefined) pass.record.plannedErasure = erasure;
-}
-
-/** ": REASON", or nothing: a person may start a plan without a reason. */
-function reasonText({ planReason = '' }: HostRequest): string {
-  return planReason === '' ? '' : `: ${planReason}`;
 }
 
 /** Digits of a hash in texts for people. */

@@ -46,11 +46,14 @@ export interface Requester {
 }
 
 /** A request to a host. With a plan: refused unless it would do what the plan says. */
-export type HostRequest = Asked & {
-  readonly plan?: store.PlanRecord;
-  /** Why the plan is started, for the timeline. */
-  readonly planReason?: string;
-};
+export type HostRequest = Asked & { readonly plan?: StartedPlan };
+
+/** A plan that a request starts. */
+export interface StartedPlan {
+  readonly record: store.PlanRecord;
+  /** Why it is started, for the timeline; empty: nobody has given a reason. */
+  readonly reason: string;
+}
 
 type Asked =
   | { readonly kind: 'verify' }

@@ -122,7 +122,13 @@ const cases: Partial<Record<HostRefusalName, Case>> = {
   },
   planChanged: {
     host: manageable,
-    request: { ...clean, plan: create(store.PlanRecordSchema, { plan: { hash: 'of yesterday' } }) },
+    request: {
+      ...clean,
+      plan: {
+        record: create(store.PlanRecordSchema, { plan: { hash: 'of yesterday' } }),
+        reason: '',
+      },
+    },
   },
   changedHands: {
     host: manageable,

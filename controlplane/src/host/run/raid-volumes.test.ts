@@ -263,7 +263,7 @@ test('a plan says that other disks than those that it lists will be erased', () 
   const draft = planNow(pass, request, asked);
   if ('code' in draft) throw new Error(draft.message);
   expect(draft.plan.notes).toContainEqual(expect.stringContaining('raid.apply makes other disks'));
-  host.request({ ...request, plan: create(store.PlanRecordSchema, draft) });
+  host.request({ ...request, plan: { record: create(store.PlanRecordSchema, draft), reason: '' } });
   expect(host.record.plannedErasure).toBeUndefined();
   boot(host);
   host.report(done);
