@@ -34,9 +34,14 @@ const kinds: readonly Kind[] = [
     // Advice puts ids into commands.
     within: /^controlplane\/src\/(?!host\/explain|metrics)/,
   },
+  {
+    ...{ names: /^credentials?$/, base: 'string', kind: 'CredentialName' },
+    within: /^(controlplane|packages\/template)\/src\//,
+  },
   { names: /^deploymentId$/, base: 'string', kind: 'DeploymentId' },
   { names: /^workflowUid$/, base: 'string', kind: 'WorkflowUid' },
   { names: /^(sessionId|replacesSessionId)$/, base: 'string', kind: 'AgentSessionId' },
+  { names: /^(incarnation|seenIncarnation)$/, base: 'string', kind: 'Incarnation' },
   { names: /^(run|runNumber|hostRun)$/, base: 'bigint', kind: 'RunNumber' },
   { names: /^(revision|\w+Revision|lostRevisions\w*)$/, base: 'bigint', kind: 'Revision' },
 ];
@@ -46,6 +51,7 @@ const kindsOfOurs: readonly Kind[] = [
   ['poolId', 'PoolId'],
   ['templateId', 'TemplateId'],
   ['tokenId', 'TokenId'],
+  ['credentialId', 'CredentialId'],
   ['batchId', 'BatchId'],
   ['poolUid', 'PoolUid'],
   ['sinkUid', 'SinkUid'],

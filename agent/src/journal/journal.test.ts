@@ -1,5 +1,5 @@
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, asRevision } from '@rackwright/messages';
+import { agent, asIncarnation, asRevision } from '@rackwright/messages';
 import type { Clock, Random } from '@rackwright/platform';
 import { quietLog as noLog } from '@rackwright/platform/testing';
 import fc from 'fast-check';
@@ -300,7 +300,7 @@ const bodies: fc.Arbitrary<RecordInit> = fc.oneof(
   fc.tuple(fc.constantFrom('i1', 'i2'), fc.bigInt({ min: 0n, max: 99n })).map(
     ([incarnation, revision]): RecordInit => ({
       case: 'storeSeen',
-      value: { incarnation, revision: asRevision(revision) },
+      value: { incarnation: asIncarnation(incarnation), revision: asRevision(revision) },
     }),
   ),
 );

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asIncarnation,
   asRevision,
   asRunNumber,
   type DeploymentId,
@@ -31,13 +32,13 @@ const rewritten = (state: JournalState) => applyRecords(emptyJournal, recordsOf(
 
 const seen = (at: bigint, more: object = {}): RecordInit => ({
   case: 'storeSeen',
-  value: { incarnation: 'i1', revision: asRevision(at), ...more },
+  value: { incarnation: asIncarnation('i1'), revision: asRevision(at), ...more },
 });
 
 test('the highest revision of one store counts, and another store has its own', () => {
   expect(after(seen(7n), seen(5n)).store).toMatchObject({ incarnation: 'i1', revision: 7n });
   expect(after(seen(5n), seen(7n)).store?.revision).toBe(7n);
-  const other = after(seen(7n), seen(2n, { incarnation: 'i2' })).store;
+  const other = after(seen(7n), seen(2n, { incarnation: asIncarnation('i2') })).store;
   expect(other).toMatchObject({ incarnation: 'i2', revision: 2n });
   expect(other).not.toHaveProperty('refusal');
 });
@@ -49,7 +50,7 @@ test.each([
   ['the text of an older agent, without a kind', agent.StoreRefusalKind.UNSPECIFIED, 'it is'],
 ])('a store refused by %s stays refused until a person accepts one', (_what, kind, text) => {
   const refused = seen(7n, { refusal: kind, refused: text });
-  const state = after(refused, seen(9n), seen(3n, { incarnation: 'i2' }));
+  const state = after(refused, seen(9n), seen(3n, { incarnation: asIncarnation('i2') }));
   expect(state.store).toMatchObject({ revision: 7n, refusal: { kind } });
   expect(rewritten(state).store).toEqual(state.store);
   const accepted = after(refused, seen(2n, { accepted: true, lostRevisions: 5n }));

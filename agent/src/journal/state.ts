@@ -9,6 +9,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  type Incarnation,
   noRevision,
   type OperationId,
   type Revision,
@@ -53,7 +54,7 @@ export interface JournalState {
   readonly proved: ReadonlyMap<string, agent.HostProved>;
   /** Store incarnation and the highest revision seen in it. */
   readonly store?: {
-    readonly incarnation: string;
+    readonly incarnation: Incarnation;
     readonly revision: Revision;
     /** Revisions that were lost, by the acceptances so far. */
     readonly lostRevisions: Revision;

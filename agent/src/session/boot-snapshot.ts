@@ -11,6 +11,7 @@ import {
   asRevision,
   type HostName,
   type HostUid,
+  type Incarnation,
   type OperationId,
   type Revision,
 } from '@rackwright/messages';
@@ -74,7 +75,7 @@ export class KeptBootSnapshots {
   }
 
   /** The store's position of the snapshot in force. */
-  get position(): { readonly incarnation: string; readonly revision: Revision } {
+  get position(): { readonly incarnation: Incarnation; readonly revision: Revision } {
     const { incarnation, generation } = this.#current;
     return { incarnation, revision: asRevision(generation) };
   }
@@ -95,7 +96,7 @@ export class KeptBootSnapshots {
    * Puts a snapshot of the store's `incarnation` in force at once, unless it is older than the one
    * in force (B1). Resolves with whether it is in force and on disk.
    */
-  async apply(snapshot: agent.BootSnapshot, incarnation: string): Promise<boolean> {
+  async apply(snapshot: agent.BootSnapshot, incarnation: Incarnation): Promise<boolean> {
     const { generation, incarnation: counted } = this.#current;
     if (counted === incarnation && snapshot.generation < generation) {
       const fields = { generation: String(snapshot.generation), inForce: String(generation) };

@@ -1,5 +1,5 @@
 /** What a lease does not permit: a store that lost something, and a freeze (DESIGN §5, §10). */
-import { agent, asRevision } from '@rackwright/messages';
+import { agent, asIncarnation, asRevision } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 
@@ -60,7 +60,7 @@ describe('the work lease', () => {
 
   test('is not given by a control plane with another store until that is accepted', async () => {
     const world = await connected();
-    world.controlPlane.incarnation = 'incarnation-2';
+    world.controlPlane.incarnation = asIncarnation('incarnation-2');
     world.controlPlane.revision = asRevision(world.controlPlane.revision + 100n);
     await world.restart();
     await world.issue(world.erase('h/1/1/1'), 10_000);

@@ -1,5 +1,5 @@
 /** What the session does beside operations: secrets, grants, snapshots, forgetting, facts. */
-import { asRunNumber, deploymentIdOf, type OperationId } from '@rackwright/messages';
+import { asIncarnation, asRunNumber, deploymentIdOf, type OperationId } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import type { Executor } from './executor.ts';
 import { journalPath, snapshotPath, World } from './testing/world.ts';
@@ -49,7 +49,7 @@ describe('credentials', () => {
     const got = asking(world, 1n);
     sendCredential(world, 5n, 'of the first');
     await world.issue(world.verify('h/1/1/1'));
-    controlPlane.incarnation = 'incarnation-2';
+    controlPlane.incarnation = asIncarnation('incarnation-2');
     controlPlane.cut();
     await world.run(31_000);
     sendCredential(world, 4n, 'of the second');
@@ -291,7 +291,7 @@ describe('the boot snapshot', () => {
     expect(await generationAfter(7n)).toBe(7);
     const applied = { case: 'snapshotApplied', value: { generation: 7n } };
     expect(world.controlPlane.others).toMatchObject([applied, applied]);
-    world.controlPlane.incarnation = 'restored';
+    world.controlPlane.incarnation = asIncarnation('restored');
     world.controlPlane.cut();
     await world.run(5000);
     expect(await generationAfter(2n)).toBe(2);

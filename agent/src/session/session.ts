@@ -75,8 +75,8 @@ export class AgentSession {
   readonly #snapshots: KeptBootSnapshots;
   readonly #link: AgentLink;
   readonly #forgetting = new Map<string, Promise<void>>();
-  /** The incarnation of the store behind the present session. */
-  #incarnation = '';
+  /** The incarnation of the store behind the present session; empty before the first. */
+  #incarnation = create(agent.WelcomeSchema).incarnation;
   /** Why nothing destructive is done for the store; undefined: it is. */
   #refusal: StoreRefusal | undefined;
   #running: Running | undefined;

@@ -1,9 +1,16 @@
 /** Whether a store is the one that this agent has seen, not an older copy (DESIGN §10). Pure. */
-import { agent, noRevision, type Revision, type StoreRefusal } from '@rackwright/messages';
+import {
+  agent,
+  asIncarnation,
+  type Incarnation,
+  noRevision,
+  type Revision,
+  type StoreRefusal,
+} from '@rackwright/messages';
 
 /** A store's position: its incarnation, a revision, and the revisions that were lost before it. */
 export interface KnownStorePosition {
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   readonly revision: Revision;
   /** Added to the revision they make a sum that never falls, also after an accepted restore. */
   readonly lostRevisions: Revision;
@@ -39,7 +46,7 @@ export function storeInHello(
   refusal: StoreRefusal | undefined,
 ): Pick<agent.Hello, keyof KnownStorePosition | 'storeRefusal' | 'storeRefused'> {
   return {
-    incarnation: seen?.incarnation ?? '',
+    incarnation: seen?.incarnation ?? asIncarnation(''),
     revision: seen?.revision ?? noRevision,
     lostRevisions: seen?.lostRevisions ?? noRevision,
     storeRefusal: refusal?.kind ?? agent.StoreRefusalKind.UNSPECIFIED,

@@ -1,7 +1,7 @@
 /** The record of a browser's sign-in, and its owner. Pure. */
 import { create, type MessageShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { Role, readActor, store as wire } from '@rackwright/messages';
+import { type Incarnation, Role, readActor, store as wire } from '@rackwright/messages';
 import type { Principal } from './principal.ts';
 
 export const signInSchema = wire.BrowserSessionRecordSchema;
@@ -13,7 +13,7 @@ export interface NewSignIn {
   readonly createMs: number;
   readonly expireMs: number;
   /** The incarnation of the store. */
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   /** SHA-256, hex, of the configuration that gives the provider's users their roles. */
   readonly configSha256: string;
 }

@@ -9,6 +9,7 @@
  * 2. The copy shows the store at one moment, while work goes on. Everything in the response is read
  *    from the copy.
  */
+import type { Incarnation } from '@rackwright/messages';
 import type {
   Clock,
   Disk,
@@ -39,7 +40,7 @@ export interface BackupDeskParts {
 /** Properties of a copy. */
 export interface StoreCopy {
   readonly driver: string;
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   readonly revision: number;
   /** Ids of the keys that seal its secrets. */
   readonly keyIds: readonly string[];

@@ -3,6 +3,7 @@
  * control plane that the backup lacks.
  */
 
+import type { Incarnation } from '@rackwright/messages';
 import { parsedJson } from '@rackwright/platform';
 import type { StoreDriver } from '../config.ts';
 import { isStoreDriver } from './store-drivers.ts';
@@ -23,7 +24,7 @@ export interface BackupManifest {
   /** `store-drivers.ts` says for which drivers the archive has the state. */
   readonly store: {
     readonly driver: StoreDriver;
-    readonly incarnation: string;
+    readonly incarnation: Incarnation;
     readonly revision: number;
   };
   /** Ids of the keys that seal secrets in the store, and the source of these keys. */

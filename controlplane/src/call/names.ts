@@ -1,8 +1,10 @@
 /** Resource names ("hosts/h1") and the ids in them. */
 import {
+  asCredentialId,
   asPoolId,
   asTemplateId,
   asTokenId,
+  type CredentialId,
   type HostId,
   invalidArgument,
   isChosenId,
@@ -17,7 +19,7 @@ import { quote } from './violations.ts';
 interface IdOf {
   hosts: HostId;
   racks: RackId;
-  credentials: string;
+  credentials: CredentialId;
   templates: TemplateId;
   erasureCertificates: string;
   erasureDocuments: string;
@@ -53,7 +55,7 @@ const examples: Record<CollectionName, string> = {
 const parsers: { readonly [C in CollectionName]: (text: string) => IdOf[C] | undefined } = {
   hosts: chosen,
   racks: chosen,
-  credentials: chosen,
+  credentials: (text) => (isChosenId(text) ? asCredentialId(text) : undefined),
   templates: (text) => (isChosenId(text) ? asTemplateId(text) : undefined),
   erasureCertificates: made,
   erasureDocuments: made,

@@ -2,7 +2,13 @@
  * Etags, page tokens and watch positions: opaque texts that clients return unchanged. Each contains
  * the store's incarnation, so that one from before a restore is recognized and not trusted.
  */
-import { ApiFailure, aborted, invalidArgument } from '@rackwright/messages';
+import {
+  ApiFailure,
+  aborted,
+  asIncarnation,
+  type Incarnation,
+  invalidArgument,
+} from '@rackwright/messages';
 import { parsedJson } from '@rackwright/platform';
 import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 
@@ -14,7 +20,7 @@ export function formatPosition(store: StateStore, revision: StoreRevision): stri
 }
 
 interface Position {
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   readonly revision: StoreRevision;
 }
 
@@ -22,7 +28,8 @@ function parsePosition(text: string): Position | undefined {
   const match = shape.exec(text);
   if (match === null) return undefined;
   const [, incarnation, digits] = match;
-  return incarnation === undefined ? undefined : { incarnation, revision: Number(digits) };
+  if (incarnation === undefined) return undefined;
+  return { incarnation: asIncarnation(incarnation), revision: Number(digits) };
 }
 
 /**

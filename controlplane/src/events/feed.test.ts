@@ -1,6 +1,7 @@
 /** Events follow from the store alone: none is missed, and the same change has the same events. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import {
+  asIncarnation,
   asRunNumber,
   EventSchema,
   EventTypeSchema,
@@ -247,7 +248,11 @@ test('a record that cannot be read is a gap, and stops nothing', async () => {
 });
 
 test('positions read back as they were written, and other texts are refused', () => {
-  const positions = { incarnation: 'x_-1', since: 3, revisions: { hosts: 7, racks: 4 } };
+  const positions = {
+    incarnation: asIncarnation('x_-1'),
+    since: 3,
+    revisions: { hosts: 7, racks: 4 },
+  };
   expect(parsePositions(formatPositions(positions))).toEqual(positions);
   for (const text of ['', 'x', 'x.', '.1', 'x.1.hosts', 'x.1.hosts-', 'x.1;drop', 'x.1.a-1.']) {
     expect(parsePositions(text), text).toBeUndefined();

@@ -2,12 +2,13 @@
  * The position of a follower of events: a revision for each collection, because each is followed by
  * itself. Clients see one opaque text.
  */
+import { asIncarnation, type Incarnation } from '@rackwright/messages';
 import type { StateStore, StoreRevision } from '@rackwright/store';
 import { type EventCollection, eventCollections, isEventCollection } from './derive/derive.ts';
 
 /** For a collection without a revision here, everything up to `since` has been reported. */
 export interface Positions {
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   /** For collections without a revision of their own. */
   readonly since: StoreRevision;
   readonly revisions: Readonly<Partial<Record<EventCollection, StoreRevision>>>;
@@ -54,5 +55,5 @@ export function parsePositions(text: string): Positions | undefined {
     const [collection = '', revision] = part.split('-');
     if (isEventCollection(collection)) revisions[collection] = Number(revision);
   }
-  return { incarnation, since: Number(since), revisions };
+  return { incarnation: asIncarnation(incarnation), since: Number(since), revisions };
 }

@@ -1,6 +1,7 @@
 /** The part of a host's record that the view keeps. Pure. */
 import { fromBinary } from '@bufbuild/protobuf';
 import {
+  type CredentialName,
   FailureType,
   type Host,
   HostGoal,
@@ -26,7 +27,7 @@ export interface HostRow {
   /** "racks/RACK" */
   readonly rack: RackName;
   /** "credentials/CREDENTIAL" */
-  readonly credential: string;
+  readonly credential: CredentialName;
   readonly labels: Readonly<Record<string, string>>;
   readonly bmcAddress: string;
   readonly bootMacs: readonly string[];

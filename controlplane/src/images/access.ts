@@ -1,6 +1,11 @@
 /** How an image of hosts is requested, by the fleet's settings for its registry. Pure. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type FleetSpec, type ImageRegistry } from '@rackwright/messages';
+import {
+  agent,
+  type CredentialName,
+  type FleetSpec,
+  type ImageRegistry,
+} from '@rackwright/messages';
 import { entriesNaming } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import { readImageName } from './name.ts';
@@ -71,7 +76,7 @@ export function hostImageOf(
     const whose = `${missing}, which the fleet names for ${name.registry}`;
     return refuse(`${whose}, does not exist; create it by \`${command}\``);
   }
-  const version = (credential: string) => versions.get(credential) ?? 0n;
+  const version = (credential: CredentialName) => versions.get(credential) ?? 0n;
   const { credential = '', plainHttp = false, caPem = '', mirrors = [] } = access ?? {};
   const { tokenService = '' } = access ?? {};
   const image = create(agent.HostImageSchema, {

@@ -5,7 +5,7 @@
  * Invariant: a credential is opened only if the opened record itself permits the destination,
  * whatever was checked when a host or a step was configured with it.
  */
-import { type OperationId, store as wire } from '@rackwright/messages';
+import { type CredentialName, type OperationId, store as wire } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type AuditSink, credentialSent } from '../audit/index.ts';
@@ -34,7 +34,7 @@ export interface OpenedCredential {
 /** The record of "credentials/C"; undefined when it does not exist. */
 export async function credentialRecord(
   { store }: Pick<Vault, 'store'>,
-  name: string,
+  name: CredentialName,
 ): Promise<wire.CredentialRecord | undefined> {
   const key = storeKey(...name.split('/'));
   return (await readShared(store, wire.CredentialRecordSchema, key))?.record;
@@ -46,7 +46,7 @@ export async function credentialRecord(
  */
 export async function namedFor(
   vault: Pick<Vault, 'store'>,
-  name: string,
+  name: CredentialName,
   givenFor: GivenFor,
 ): Promise<wire.CredentialRecord | undefined> {
   const record = await credentialRecord(vault, name);
@@ -61,7 +61,7 @@ export async function namedFor(
  */
 export async function openNamed(
   vault: Vault,
-  name: string,
+  name: CredentialName,
   givenFor: GivenFor,
 ): Promise<OpenedCredential | undefined> {
   const record = await namedFor(vault, name, givenFor);
@@ -71,7 +71,7 @@ export async function openNamed(
 /** Opens a record whose bounds were checked. */
 export function openRecord(
   { openCredential }: Pick<Vault, 'openCredential'>,
-  name: string,
+  name: CredentialName,
   record: wire.CredentialRecord,
 ): OpenedCredential {
   const { username, password } = openCredential(record);
@@ -99,7 +99,7 @@ export function secretsForCalls(
   vault: Vault,
   audit: AuditSink,
 ): (
-  name: string,
+  name: CredentialName,
   operationId: OperationId,
   givenFor: GivenFor,
 ) => Promise<OpenedCredential | undefined> {

@@ -8,7 +8,7 @@
  *    whole parts of its path. An ambiguous name is refused.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, commandStep, webhookStep } from '@rackwright/messages';
+import { agent, type CredentialName, commandStep, webhookStep } from '@rackwright/messages';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
 import { bad, entriesNaming, problemIn, type Read, value } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
@@ -245,12 +245,12 @@ function prefixProblem(text: string): string | undefined {
   return undefined;
 }
 
-function credentialProblem(registry: string, credential: string): string | undefined {
+function credentialProblem(registry: string, credential: CredentialName): string | undefined {
   const problem = registryProblem(registry);
   return problem ?? credentialNameProblem(credential);
 }
 
-function credentialNameProblem(credential: string): string | undefined {
+function credentialNameProblem(credential: CredentialName): string | undefined {
   if (/^credentials\/[a-z][a-z0-9-]{0,62}$/.test(credential)) return undefined;
   return `must name a credential, as "credentials/CREDENTIAL"; it is ${shown(credential)}`;
 }

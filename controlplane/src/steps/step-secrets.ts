@@ -4,7 +4,7 @@
  * Must not: hold a secret; records and orders contain only names of credentials.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type CredentialName } from '@rackwright/messages';
 import { parsedJson } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import type { Policy } from './policy.ts';
@@ -13,7 +13,7 @@ import type { Policy } from './policy.ts';
 export interface NamedSecret {
   readonly name: string;
   /** "credentials/CREDENTIAL" */
-  readonly credential: string;
+  readonly credential: CredentialName;
   readonly part: 'password' | 'username';
   readonly prefix: string;
 }

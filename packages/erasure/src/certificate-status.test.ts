@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { StorageDeviceSchema } from '@rackwright/messages';
+import { asIncarnation, StorageDeviceSchema } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -106,8 +106,12 @@ test('a host’s chain is followed; two certificates in one place are refused', 
 });
 
 test('certificates of a store and of its copy stand beside each other, and say so', () => {
-  const of = (storeIncarnation: string, orderedBy: string, previousSha256?: string) =>
-    certificateOf({ storeIncarnation, orderedBy, ...(previousSha256 ? { previousSha256 } : {}) });
+  const of = (store: string, orderedBy: string, previousSha256?: string) =>
+    certificateOf({
+      storeIncarnation: asIncarnation(store),
+      orderedBy,
+      ...(previousSha256 ? { previousSha256 } : {}),
+    });
   const first = of('one', 'ann');
   const before = statementSha256(first.statement);
   const lost = of('one', 'bob', before);

@@ -8,7 +8,7 @@
  * derived from the evidence alone, by `derivedFields` and `derivedHost`.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type OperationId } from '@rackwright/messages';
+import { type Incarnation, type OperationId } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import { derivedFields, derivedHost } from './derived.ts';
 import { ShapeError } from './shape.ts';
@@ -33,7 +33,7 @@ export interface StatementContext {
   /** The policy by which an unproven identity was accepted; unset when guard 0 was passed. */
   readonly identityWaivedBy?: string;
   /** The store that keeps the statement. */
-  readonly storeIncarnation?: string;
+  readonly storeIncarnation?: Incarnation;
   /** Lower-case hex; unset for the first statement of a chain. */
   readonly previousSha256?: string;
   /** `fleet.erasure_report`. */

@@ -1,6 +1,8 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import {
   asBatchId,
+  asCredentialId,
+  asIncarnation,
   asPoolId,
   asPoolUid,
   asReplicaId,
@@ -11,9 +13,11 @@ import {
   asTokenId,
   asWorkflowRunNumber,
   type BatchId,
+  type CredentialId,
   type DeploymentId,
   deploymentIdOf,
   type HostUid,
+  type Incarnation,
   type OperationId,
   type PoolId,
   type PoolUid,
@@ -41,11 +45,13 @@ test('a text that a person chose becomes an id only through its check', () => {
   expectTypeOf<string>().not.toExtend<PoolId>();
   expectTypeOf<string>().not.toExtend<TemplateId>();
   expectTypeOf<string>().not.toExtend<TokenId>();
+  expectTypeOf<string>().not.toExtend<CredentialId>();
   expectTypeOf<string>().not.toExtend<BatchId>();
   expectTypeOf<BatchId>().not.toExtend<PoolId>();
   expectTypeOf<PoolId>().not.toExtend<TemplateId>();
   expectTypeOf<TemplateId>().not.toExtend<TokenId>();
-  for (const checked of [asBatchId, asPoolId, asTemplateId, asTokenId]) {
+  expectTypeOf<CredentialId>().not.toExtend<TokenId>();
+  for (const checked of [asBatchId, asCredentialId, asPoolId, asTemplateId, asTokenId]) {
     for (const fit of ['a', 'web-1', 'a'.repeat(63)]) expect(checked(fit)).toBe(fit);
     for (const unfit of ['', 'Web', '1a', 'a-', 'a.b', 'a/b', 'a'.repeat(64)]) {
       expect(() => checked(unfit)).toThrow(`${JSON.stringify(unfit)} is no id`);
@@ -56,6 +62,8 @@ test('a text that a person chose becomes an id only through its check', () => {
 test('an opaque id is taken from its own maker alone', () => {
   expectTypeOf<string>().not.toExtend<PoolUid>();
   expectTypeOf<string>().not.toExtend<SinkUid>();
+  expectTypeOf<string>().not.toExtend<Incarnation>();
+  expect(asIncarnation('0f3c')).toBe('0f3c');
   expectTypeOf<string>().not.toExtend<ReplicaId>();
   expectTypeOf<PoolUid>().not.toExtend<SinkUid>();
   expectTypeOf<SinkUid>().not.toExtend<ReplicaId>();

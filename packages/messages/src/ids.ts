@@ -27,6 +27,9 @@ export type RackId = string & { readonly __kind?: 'RackId' };
 /** The name of a rack: "racks/r1". */
 export type RackName = string & { readonly __kind?: 'RackName' };
 
+/** The name of a credential: "credentials/bmc-admin". */
+export type CredentialName = string & { readonly __kind?: 'CredentialName' };
+
 /** One session of a runner with an agent. */
 export type RunnerSessionId = string & { readonly __kind?: 'RunnerSessionId' };
 
@@ -58,6 +61,14 @@ export type AgentSessionId = string & { readonly __brand: 'AgentSessionId' };
 /** For the id that the control plane has made for a session; '' is of none. */
 export function asAgentSessionId(text: string): AgentSessionId {
   return text as AgentSessionId;
+}
+
+/** A store for ever: a store that was restored or imported is another one. */
+export type Incarnation = string & { readonly __brand: 'Incarnation' };
+
+/** For a text that a record or a file holds; '' is of none. Stores brand their own. */
+export function asIncarnation(text: string): Incarnation {
+  return text as Incarnation;
 }
 
 /** An event sink for ever: a sink that is created again under the same name has another. */
@@ -112,6 +123,14 @@ export type TokenId = string & { readonly __brand: 'TokenId' };
 /** Throws a RangeError for a text that no token can have. */
 export function asTokenId(text: string): TokenId {
   return chosen(text) as TokenId;
+}
+
+/** The name of a credential without its collection: "bmc-admin". */
+export type CredentialId = string & { readonly __brand: 'CredentialId' };
+
+/** Throws a RangeError for a text that no credential can have. */
+export function asCredentialId(text: string): CredentialId {
+  return chosen(text) as CredentialId;
 }
 
 /** "<host uid>/<run>": one image on one host. */

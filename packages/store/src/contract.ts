@@ -31,6 +31,17 @@ export function asWriteId(text: string): WriteId {
 }
 
 /**
+ * A store for ever: one that was restored or imported is another. It is the `Incarnation` of the
+ * messages, which this package does not know.
+ */
+export type StoreIncarnation = string & { readonly __brand: 'Incarnation' };
+
+/** For an id that a driver has made or read. */
+export function asStoreIncarnation(text: string): StoreIncarnation {
+  return text as StoreIncarnation;
+}
+
+/**
  * A write's condition on its key: `'absent'` no live value (never written, or deleted); a number
  * that the key's last write, put or delete, has exactly this revision.
  */
@@ -128,7 +139,7 @@ export interface StateStore {
   /** Several processes may hold it at once; otherwise it has one owner. */
   readonly isShared: boolean;
   /** Random id made when the store was created, and anew when it is opened as restored. */
-  readonly incarnation: string;
+  readonly incarnation: StoreIncarnation;
   /** Whether an acknowledged write survives the loss of power of every machine involved. */
   readonly survivesPowerLoss: 'yes' | 'no' | 'unknown';
 

@@ -1,11 +1,11 @@
 /** A value that names a credential: `{credential: hooks, part: password, prefix: "Bearer "}`. */
-import { isChosenId } from '@rackwright/messages';
+import { type CredentialName, isChosenId } from '@rackwright/messages';
 import { choice, type Field, fieldsOf, type ParseContext, plainText, upTo } from './fields.ts';
 
 /** The value in a step's arguments in place of the secret, as JSON under the variable's name. */
 export interface SecretValue {
   /** "credentials/CREDENTIAL" */
-  readonly credential: string;
+  readonly credential: CredentialName;
   readonly part: 'password' | 'username';
   /** Stands before the secret. */
   readonly prefix?: string;

@@ -7,6 +7,7 @@ import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/p
 import {
   agent,
   asAgentSessionId,
+  asIncarnation,
   asRevision,
   type HostUid,
   type OperationId,
@@ -52,7 +53,7 @@ export class ControlPlane {
   frozen = '';
   /** Said with each renewal. */
   brake = agent.BrakeKind.UNSPECIFIED;
-  incarnation = 'incarnation-1';
+  incarnation = asIncarnation('incarnation-1');
   revision = asRevision(10);
   answers = true;
   verdict: agent.ReportAnswer_Verdict = agent.ReportAnswer_Verdict.APPLIED;

@@ -11,6 +11,7 @@ import {
   bind,
   type CreateCredentialRequest,
   type Credential,
+  type CredentialName,
   CredentialSchema,
   CredentialService,
   counted,
@@ -93,7 +94,7 @@ function sealed(deps: RpcDependencies, name: string, version: bigint, password: 
   );
 }
 
-function credentialKey(name: string): string {
+function credentialKey(name: CredentialName): string {
   return storeKey('credentials', requireName('credentials', name));
 }
 
@@ -285,11 +286,11 @@ async function deleteCredential(
   return present(deps, record, revision);
 }
 
-async function hostsWith(deps: RpcDependencies, credential: string): Promise<string[]> {
+async function hostsWith(deps: RpcDependencies, credential: CredentialName): Promise<string[]> {
   return (await specsWith(deps, credential)).map(({ hostId }) => hostId);
 }
 
-async function specsWith(deps: RpcDependencies, credential: string) {
+async function specsWith(deps: RpcDependencies, credential: CredentialName) {
   const records = await hostsBy(deps, 'credential', credential);
   return records.flatMap(({ host }) =>
     host?.spec === undefined ? [] : [{ hostId: idOf(host.name), spec: host.spec }],
@@ -328,14 +329,20 @@ function checkBounds({ bmcNetworks, racks }: Credential, violations: Violations)
   }
 }
 
-async function registriesWith(deps: RpcDependencies, credential: string): Promise<string[]> {
+async function registriesWith(
+  deps: RpcDependencies,
+  credential: CredentialName,
+): Promise<string[]> {
   const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
   const named = kept?.record.fleet?.spec?.templates?.registryCredentials ?? {};
   return Object.keys(named).filter((registry) => named[registry] === credential);
 }
 
 /** Image registries of hosts, and their mirrors, that use the credential. */
-async function imageRegistriesWith(deps: RpcDependencies, credential: string): Promise<string[]> {
+async function imageRegistriesWith(
+  deps: RpcDependencies,
+  credential: CredentialName,
+): Promise<string[]> {
   const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
   return (kept?.record.fleet?.spec?.registries ?? [])
     .filter((registry) => credentialsOfRegistries([registry]).includes(credential))
@@ -343,7 +350,10 @@ async function imageRegistriesWith(deps: RpcDependencies, credential: string): P
 }
 
 /** Event sinks that sign with the credential. */
-async function sinksWith({ store }: RpcDependencies, credential: string): Promise<string[]> {
+async function sinksWith(
+  { store }: RpcDependencies,
+  credential: CredentialName,
+): Promise<string[]> {
   const { entries } = await answered(store.list('eventSinks'));
   return entries.flatMap(({ value }) => {
     const sink = fromBinary(wire.EventSinkRecordSchema, value).eventSink;
@@ -354,7 +364,7 @@ async function sinksWith({ store }: RpcDependencies, credential: string): Promis
   });
 }
 
-async function isForTemplates(deps: RpcDependencies, credential: string): Promise<boolean> {
+async function isForTemplates(deps: RpcDependencies, credential: CredentialName): Promise<boolean> {
   const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
   return kept?.record.fleet?.spec?.templates?.credentials.includes(credential) ?? false;
 }

@@ -1,16 +1,16 @@
 /** What of a Hello tells that the agent has seen data which the store lacks. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, asRevision, store as wire } from '@rackwright/messages';
+import { agent, asIncarnation, asRevision, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { hasSeenMore } from './store-guard.ts';
 
-const position = { incarnation: 'i1', revision: asRevision(10) };
+const position = { incarnation: asIncarnation('i1'), revision: asRevision(10) };
 const record = create(wire.RackRecordSchema, {});
 const seenMore = (hello: MessageInitShape<typeof agent.HelloSchema>) =>
   hasSeenMore(create(agent.HelloSchema, hello), position, record);
 
 const { BEHIND, OTHER_INCARNATION, UNSPECIFIED } = agent.StoreRefusalKind;
-const seen = { incarnation: 'i1', revision: asRevision(10) };
+const seen = { incarnation: asIncarnation('i1'), revision: asRevision(10) };
 
 test('an agent that has seen nothing, or as much as the store has, has not seen more', () => {
   expect(seenMore({})).toBe(false);
@@ -19,7 +19,7 @@ test('an agent that has seen nothing, or as much as the store has, has not seen 
 
 test('a higher revision, or another incarnation, is more', () => {
   expect(seenMore({ ...seen, revision: asRevision(11) })).toBe(true);
-  expect(seenMore({ ...seen, incarnation: 'i2' })).toBe(true);
+  expect(seenMore({ ...seen, incarnation: asIncarnation('i2') })).toBe(true);
 });
 
 test.each([

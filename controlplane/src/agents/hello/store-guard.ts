@@ -17,6 +17,7 @@ import {
   agent,
   asRevision,
   type HostUid,
+  type Incarnation,
   noRevision,
   type RackStatus,
   RestoredStoreSchema,
@@ -29,7 +30,7 @@ import {
 const journalLinesMax = 64;
 
 export interface StorePosition {
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   readonly revision: Revision;
 }
 

@@ -6,7 +6,14 @@
  */
 import { create, type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Event, EventSchema, EventType, GapReason, store as wire } from '@rackwright/messages';
+import {
+  type Event,
+  EventSchema,
+  EventType,
+  GapReason,
+  type Incarnation,
+  store as wire,
+} from '@rackwright/messages';
 import type { Change, StoreRevision } from '@rackwright/store';
 import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
 import { hostSteps } from './host-steps.ts';
@@ -86,7 +93,7 @@ const noLabels = {};
 
 /** The events of one change, in order. Never throws: a change that cannot be read makes a gap. */
 export function eventsOf(
-  incarnation: string,
+  incarnation: Incarnation,
   collection: EventCollection,
   change: Change,
   before: Before,
@@ -112,7 +119,7 @@ export function eventsOf(
 }
 
 function eventOf(
-  incarnation: string,
+  incarnation: Incarnation,
   { revision, atMs }: Pick<Change, 'revision' | 'atMs'>,
   draft: EventDraft,
   content: EventContent,
@@ -146,7 +153,7 @@ function sequenceOf(revision: StoreRevision, index: number): string {
 
 /** The event for a change whose earlier value is unknown. */
 export function gapOf(
-  incarnation: string,
+  incarnation: Incarnation,
   change: Pick<Change, 'key' | 'revision' | 'atMs'>,
   reason: GapReason,
 ): TracedEvent {

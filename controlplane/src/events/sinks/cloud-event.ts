@@ -5,14 +5,14 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { type JsonValue, toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { type Event, EventSchema } from '@rackwright/messages';
+import { type Event, EventSchema, type Incarnation } from '@rackwright/messages';
 
 /** Of a CloudEvent in structured mode. */
 export const cloudEventMediaType = 'application/cloudevents+json';
 
 /** The CloudEvent as JSON; `incarnation` of the store names its source. */
 export function cloudEventOf(
-  incarnation: string,
+  incarnation: Incarnation,
   event: Event,
 ): { readonly [name: string]: JsonValue } {
   const { id, subject, time, traceParent, sequence, actor, cause, rack, data } = event;

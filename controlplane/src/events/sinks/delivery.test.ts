@@ -3,6 +3,7 @@
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
+  asIncarnation,
   asReplicaId,
   asSinkUid,
   type Event,
@@ -442,7 +443,7 @@ test('only events that match the filter are sent; the cursor moves past the othe
 });
 
 test('a window begins at the first undelivered event, and is bounded', () => {
-  const window = new DeliveryWindow(positionsFrom({ incarnation: 'i' }, 0));
+  const window = new DeliveryWindow(positionsFrom({ incarnation: asIncarnation('i') }, 0));
   const event = (subject: string) =>
     ({ event: { subject, id: subject }, labels: {} }) as never as Parameters<
       DeliveryWindow['add']

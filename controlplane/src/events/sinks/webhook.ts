@@ -8,7 +8,13 @@
  *    one timer, and a large response costs nothing.
  * 3. The secret is opened only for the signature.
  */
-import { type Event, type Fleet, webhookStep } from '@rackwright/messages';
+import {
+  type CredentialName,
+  type Event,
+  type Fleet,
+  type Incarnation,
+  webhookStep,
+} from '@rackwright/messages';
 import { type Clock, errorText, type WebClient } from '@rackwright/platform';
 import { callWebhook, reachProblem } from '../../steps/index.ts';
 import { cloudEventMediaType, cloudEventOf } from './cloud-event.ts';
@@ -18,10 +24,10 @@ import type { DeliveryAttempt } from './window.ts';
 export interface WebhookSender {
   readonly web: WebClient;
   readonly clock: Clock;
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   readonly fleet: () => Promise<Fleet | undefined>;
   /** The password of a credential; undefined: there is none. Rejects where it may not be used. */
-  readonly secretOf: (credential: string) => Promise<string | undefined>;
+  readonly secretOf: (credential: CredentialName) => Promise<string | undefined>;
 }
 
 /** Longest time of one request. */
@@ -34,7 +40,7 @@ export function webhookUrlProblem(fleet: Fleet | undefined, url: string): string
 
 export async function sendToWebhook(
   sender: WebhookSender,
-  { url, credential }: { readonly url: string; readonly credential: string },
+  { url, credential }: { readonly url: string; readonly credential: CredentialName },
   event: Event,
   signal?: AbortSignal,
 ): Promise<DeliveryAttempt> {
@@ -68,7 +74,10 @@ type Found =
   | { readonly kind: 'found'; readonly key: Uint8Array }
   | { readonly kind: 'lacking'; readonly problem: string };
 
-async function secretOf({ secretOf: open }: WebhookSender, credential: string): Promise<Found> {
+async function secretOf(
+  { secretOf: open }: WebhookSender,
+  credential: CredentialName,
+): Promise<Found> {
   let secret: string | undefined;
   try {
     secret = await open(credential);

@@ -12,6 +12,7 @@ import {
   type ApiFailure,
   alreadyExists,
   type CreateHostRequest,
+  type CredentialName,
   type Host,
   type HostId,
   HostSpecSchema,
@@ -167,7 +168,10 @@ export function takenFailure(outcome: Extract<ReserveOutcome, { kind: 'taken' }>
 export async function checkReferences(
   { store }: Pick<RpcDependencies, 'store'>,
   path: string,
-  spec: { readonly rack: RackName; readonly bmc?: { readonly credential: string } | undefined },
+  spec: {
+    readonly rack: RackName;
+    readonly bmc?: { readonly credential: CredentialName } | undefined;
+  },
   violations: Violations,
 ): Promise<void> {
   const rackId = parseName('racks', spec.rack);

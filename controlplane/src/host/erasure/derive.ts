@@ -3,9 +3,9 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { OperationId } from '@rackwright/messages';
+import type { Incarnation, OperationId } from '@rackwright/messages';
 
 /** 32 bytes that determine an operation's challenge locations. */
-export function challengeSeed(incarnation: string, operationId: OperationId): Uint8Array {
+export function challengeSeed(incarnation: Incarnation, operationId: OperationId): Uint8Array {
   return createHash('sha256').update(`challenge\0${incarnation}\0${operationId}`).digest();
 }

@@ -5,6 +5,7 @@
 
 import {
   BootStepKind,
+  type CredentialName,
   type DisabledStep,
   eraseStep,
   type FailureName,
@@ -25,7 +26,7 @@ import { change, inspect, type Line, start } from './lines.ts';
 /** The names in the lines, in the form for commands. */
 interface Named {
   readonly host: string;
-  readonly credential: string;
+  readonly credential: CredentialName;
   /** Address and port, with the protocol, for reading. */
   readonly location: string;
   /** The value of `--bmc` for this host: with the port where it differs from the default. */

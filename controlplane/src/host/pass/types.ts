@@ -19,6 +19,7 @@ import type {
   HostSpec,
   HostState,
   HostUid,
+  Incarnation,
   OperationId,
   PowerMismatchPolicy,
   RackFault,
@@ -310,7 +311,7 @@ export interface HostContext {
   /** Faults of the rack's network, only for explanations; unset: none. */
   readonly rackFaults?: readonly RackFault[];
   /** Keeps challenge locations unpredictable from outside. */
-  readonly incarnation: string;
+  readonly incarnation: Incarnation;
   /** Set while the host's rack or the fleet is frozen. */
   readonly freeze: FreezeInForce | undefined;
   /**

@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   asRevision,
+  type Incarnation,
   noRevision,
   type RackId,
   RackStatusSchema,
@@ -28,7 +29,7 @@ export async function holdForNewIncarnation(
 }
 
 /** Whether the rack has work from another incarnation that was not accepted yet. */
-function isOfOtherIncarnation(record: wire.RackRecord, incarnation: string): boolean {
+function isOfOtherIncarnation(record: wire.RackRecord, incarnation: Incarnation): boolean {
   if (record.agentPublicKey.length === 0 || record.incarnation === '') return false;
   return record.incarnation !== incarnation && record.rack?.status?.restoredStore === undefined;
 }

@@ -8,6 +8,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { deviceFactsOf, impliedCounts, methodOf } from '@rackwright/erasure';
 import {
   agent,
+  asIncarnation,
   BmcIdentitySchema,
   type FailureName,
   failureTypeOf,
@@ -130,7 +131,7 @@ export function bench(
       fencesPending: new Set(),
       tombstones: 0,
       powerMismatch: PowerMismatchPolicy.UNSPECIFIED,
-      incarnation: 'i1',
+      incarnation: asIncarnation('i1'),
       freeze: undefined,
       restored: undefined,
       quotaViews: [],

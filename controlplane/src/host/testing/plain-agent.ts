@@ -4,7 +4,13 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostUid, type RackId, type Revision } from '@rackwright/messages';
+import {
+  agent,
+  type HostUid,
+  type Incarnation,
+  type RackId,
+  type Revision,
+} from '@rackwright/messages';
 import { Outbox } from '../../agents/base/outbox.ts';
 import {
   bootOfRunner,
@@ -30,7 +36,7 @@ export interface Connecting {
   readonly operationKinds?: readonly string[];
   /** What it has seen of the store; unset: nothing. */
   readonly seen?: {
-    readonly incarnation: string;
+    readonly incarnation: Incarnation;
     readonly revision: Revision;
     readonly lostRevisions?: Revision;
   };

@@ -4,6 +4,7 @@
  * a simulation decides when what happens.
  */
 import {
+  asStoreIncarnation,
   type ExpectedRevision,
   HISTORY_PER_KEY,
   type StoreRevision,
@@ -36,7 +37,7 @@ const LOG_ENTRIES_MAX = 10_000;
 
 export class MemoryDisk implements ChangeLog {
   /** Empty until the first handle names it. */
-  incarnation = '';
+  incarnation = asStoreIncarnation('');
   /** Rings after each change, for the watchers of every handle. */
   readonly bell = new Bell();
   #latest: StoreRevision = 0;

@@ -7,6 +7,7 @@
  */
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
+  asStoreIncarnation,
   asWriteId,
   type Change,
   checkListPage,
@@ -24,6 +25,7 @@ import {
   RETENTION_DEFAULT,
   type Retention,
   type StateStore,
+  type StoreIncarnation,
   type StoreRevision,
   type WatchEvent,
   type WriteResult,
@@ -67,7 +69,7 @@ export interface MemoryStoreOptions {
 export async function openMemoryStore(options: MemoryStoreOptions): Promise<StateStore> {
   const disk = options.disk ?? new MemoryDisk();
   if (disk.incarnation === '' || options.restored === true) {
-    disk.incarnation = randomId(options.random);
+    disk.incarnation = asStoreIncarnation(randomId(options.random));
   }
   return new MemoryStore(disk, options);
 }
@@ -76,7 +78,7 @@ class MemoryStore implements StateStore {
   readonly driver = 'memory';
   readonly isShared = true;
   readonly survivesPowerLoss = 'no';
-  readonly incarnation: string;
+  readonly incarnation: StoreIncarnation;
   readonly log: EntryLog;
   readonly #disk: MemoryDisk;
   readonly #options: MemoryStoreOptions;

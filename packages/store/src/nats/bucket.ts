@@ -15,7 +15,12 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream';
 import { type Random, randomId } from '@rackwright/platform';
-import { asWriteId, HISTORY_PER_KEY } from '../contract.ts';
+import {
+  asStoreIncarnation,
+  asWriteId,
+  HISTORY_PER_KEY,
+  type StoreIncarnation,
+} from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { decideWrite } from '../write.ts';
@@ -70,8 +75,9 @@ export function wrongSettings(config: StreamConfig, bucket: string, replicas: nu
 }
 
 /** The incarnation that a stream's settings bear, or undefined. */
-export function incarnationOf(config: StreamConfig): string | undefined {
-  return config.metadata?.[INCARNATION_METADATA];
+export function incarnationOf(config: StreamConfig): StoreIncarnation | undefined {
+  const found = config.metadata?.[INCARNATION_METADATA];
+  return found === undefined ? undefined : asStoreIncarnation(found);
 }
 
 /** Finds or makes the stream. Throws the server's error. */
@@ -120,9 +126,10 @@ export async function settleIncarnation(
   channel: BucketChannel,
   config: StreamConfig,
   restored: { readonly random: Random } | undefined,
-): Promise<string> {
-  const inSettings = incarnationOf(config) ?? '';
-  const wanted = restored === undefined ? inSettings : randomId(restored.random);
+): Promise<StoreIncarnation> {
+  const inSettings = incarnationOf(config) ?? asStoreIncarnation('');
+  const wanted =
+    restored === undefined ? inSettings : asStoreIncarnation(randomId(restored.random));
   const writeId = asWriteId(wanted);
   const value = new TextEncoder().encode(wanted);
   const last = await channel.last(INCARNATION_KEY);

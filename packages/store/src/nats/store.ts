@@ -34,6 +34,7 @@ import {
   type Past,
   type PublishedMessage,
   type StateStore,
+  type StoreIncarnation,
   type StoreRevision,
   type WatchEvent,
   type WriteId,
@@ -70,7 +71,7 @@ export interface OpenedBucket {
   readonly channel: BucketChannel;
   readonly log: LogChannel;
   readonly messages: MessageChannel;
-  readonly incarnation: string;
+  readonly incarnation: StoreIncarnation;
   readonly durability: DurabilityVerdict;
   /** Asks again how the servers sync. Missing: every setting is accepted. */
   readonly checkServers?: DurabilityPath['check'];
@@ -81,7 +82,7 @@ export interface OpenedBucket {
 export class NatsStore implements StateStore {
   readonly driver = 'nats';
   readonly isShared = true;
-  readonly incarnation: string;
+  readonly incarnation: StoreIncarnation;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly log: EntryLog;
   readonly #opened: OpenedBucket;

@@ -25,7 +25,7 @@ import {
   type StreamConfig,
   type StreamInfo,
 } from '@nats-io/jetstream';
-import type { Retention } from '../contract.ts';
+import type { Retention, StoreIncarnation } from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { isNameInUse, isStreamNotFound } from './failures.ts';
 import { streamName, subjectOf } from './message.ts';
@@ -37,7 +37,7 @@ const INCARNATION_CHARS = 16;
 const never = -1;
 
 /** The mirror of a bucket's incarnation. */
-export function timelineName(bucket: string, incarnation: string): string {
+export function timelineName(bucket: string, incarnation: StoreIncarnation): string {
   return `TIMELINE_${bucket}_${incarnation.slice(0, INCARNATION_CHARS)}`;
 }
 
@@ -87,7 +87,7 @@ export interface Timeline {
 export async function openTimeline(
   manager: JetStreamManager,
   bucket: string,
-  incarnation: string,
+  incarnation: StoreIncarnation,
   replicas: number,
   retention: Retention,
 ): Promise<Timeline | undefined> {

@@ -9,7 +9,7 @@ import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { errorText, type Random, randomId } from '@rackwright/platform';
-import type { StateStore } from '../contract.ts';
+import { asStoreIncarnation, type StateStore, type StoreIncarnation } from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { APPLICATION_ID, SCHEMA, schemaProblem } from './schema.ts';
 
@@ -33,7 +33,7 @@ const REMOTE_FILE_SYSTEMS: ReadonlySet<number> = new Set([
 
 export interface OpenedDatabase {
   readonly database: DatabaseSync;
-  readonly incarnation: string;
+  readonly incarnation: StoreIncarnation;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
 }
 
@@ -112,10 +112,14 @@ function checkSchema(database: DatabaseSync, path: string): 'empty' | 'ours' {
   return 'ours';
 }
 
-function settleIncarnation(database: DatabaseSync, random: Random, restored: boolean): string {
+function settleIncarnation(
+  database: DatabaseSync,
+  random: Random,
+  restored: boolean,
+): StoreIncarnation {
   const known = database.prepare('SELECT incarnation FROM identity').get()?.['incarnation'];
-  if (typeof known === 'string' && !restored) return known;
-  const incarnation = randomId(random);
+  if (typeof known === 'string' && !restored) return asStoreIncarnation(known);
+  const incarnation = asStoreIncarnation(randomId(random));
   database
     .prepare('INSERT OR REPLACE INTO identity (only_row, incarnation) VALUES (1, ?)')
     .run(incarnation);

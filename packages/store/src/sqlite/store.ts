@@ -30,6 +30,7 @@ import {
   RETENTION_DEFAULT,
   type Retention,
   type StateStore,
+  type StoreIncarnation,
   type StoreRevision,
   type WatchEvent,
   type WriteId,
@@ -105,7 +106,7 @@ interface PendingWrite {
 class SqliteStore implements StateStore {
   readonly driver = 'sqlite';
   readonly isShared = false;
-  readonly incarnation: string;
+  readonly incarnation: StoreIncarnation;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly log: EntryLog;
   readonly #file: DatabaseSync;
