@@ -10,8 +10,8 @@ import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
 import { AgentBmcReads } from './bmc-reads.ts';
 import {
+  type BootEvent,
   type BootMemory,
-  type BootSight,
   bootProfileOfHost,
   type DeployPages,
   type DhcpFault,
@@ -36,7 +36,7 @@ import {
   Prefetcher,
 } from './images/index.ts';
 import { Journal } from './journal/index.ts';
-import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
+import { NetbootWatch, type WatchedNetboot } from './netboot-watch.ts';
 import { AgentNetworkFaults, defaultNetworkFaultLimits } from './network-faults.ts';
 import {
   type BmcDrivers,
@@ -109,9 +109,9 @@ export interface AgentCore {
   /** The boot path's pages for hosts of deployments. */
   readonly deploys: DeployPages;
   /** Receives every request to the boot services. */
-  onNetboot(sighting: NetbootSighting): void;
+  onNetboot(netboot: WatchedNetboot): void;
   /** Receives every step of a boot into the runner. */
-  onBootSight(sight: BootSight): void;
+  onBootEvent(event: BootEvent): void;
   /** Receives each fault that keeps hosts from their addresses, and the end of another server. */
   onDhcpFault(fault: DhcpFault): void;
   onDhcpServerGone(serverAddress: string): void;
@@ -271,16 +271,16 @@ interface EarParts {
 /** The receivers of what the boot path sees. */
 function bootEars({ watch, power, desk, proofs, tracer, faults }: EarParts) {
   return {
-    onNetboot: (sighting: NetbootSighting): void => {
-      watch.observe(sighting);
-      faults.saw(sighting);
-      const { hostUid, stage, permitted } = sighting;
+    onNetboot: (netboot: WatchedNetboot): void => {
+      watch.observe(netboot);
+      faults.saw(netboot);
+      const { hostUid, stage, permitted } = netboot;
       if (hostUid === undefined) return;
       if (!permitted) power.readNow(hostUid);
       desk.sawNetboot(hostUid);
       proofs.sawNetboot(hostUid, stage);
     },
-    onBootSight: (sight: BootSight): void => tracer.saw(sight),
+    onBootEvent: (event: BootEvent): void => tracer.saw(event),
     onDhcpFault: (fault: DhcpFault): void => faults.dhcp(fault),
     onDhcpServerGone: (address: string): void => faults.serverGone(address),
     onAddressAsked: (hostUid: HostUid): void => proofs.sawAddressAsked(hostUid),

@@ -14,7 +14,7 @@ import type { Mac } from '@rackwright/dhcp';
 import type { HostName, HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 
-export interface NetbootSighting {
+export interface WatchedNetboot {
   readonly mac: Mac;
   readonly hostUid?: HostUid;
   readonly permitted: boolean;
@@ -84,7 +84,7 @@ export class NetbootWatch {
   }
 
   /** Quick and synchronous: the boot path calls it. */
-  observe({ mac, hostUid, permitted, atMs }: NetbootSighting): void {
+  observe({ mac, hostUid, permitted, atMs }: WatchedNetboot): void {
     if (hostUid === undefined) return;
     this.#remember(this.#seenAtMs, hostUid, atMs);
     if (permitted) return;

@@ -3,8 +3,8 @@
  *
  * N1 Bounded: at most `ofTypeMax` faults of each type are kept; beyond that the one seen longest
  *    ago is dropped.
- * N2 The list is sent when a fault begins or ends, at most once in `spacingMs`. A repeated sight of
- *    a fault does not send it.
+ * N2 The list is sent when a fault begins or ends, at most once in `spacingMs`. A repeated report
+ *    of a fault does not send it.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type HostUid, RackFaultType } from '@rackwright/messages';

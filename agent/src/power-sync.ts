@@ -6,8 +6,8 @@
  * P2 A poll never delays an operation: the governor admits it only when nothing else wants the BMC,
  *    and stops it when an operation comes. A host with an exclusive operation is skipped, unless
  *    that waits for a runner that is gone: then a host that is off explains the absence.
- * P3 A sight of a host while, or before, an operation worked on it is not reported: the operation's
- *    result is.
+ * P3 A reading of a host while, or before, an operation worked on it is not reported: the
+ *    operation's result is.
  * P4 A refused password is not presented again by a poll (the governor's invariant 4).
  * P5 Power is reported only of a BMC that has said in the same poll, or shortly before, that it is
  *    the expected machine.
@@ -73,7 +73,7 @@ export interface PowerSyncParts {
 }
 
 /** The outcome of one poll; `nothing`: it was stopped, or the BMC had other work. */
-type Sight =
+type PollOutcome =
   | { readonly kind: 'power'; readonly on: boolean; readonly hardware: HardwareHealth | undefined }
   | { readonly kind: 'trouble'; readonly trouble: agent.BmcTrouble; readonly message: string }
   | { readonly kind: 'nothing' };
@@ -247,9 +247,9 @@ export class PowerSync implements PowerReadings {
     const { disturbances } = target;
     target.abort = abort;
     try {
-      const sight = await this.#read(target, driver, abort.signal);
+      const outcome = await this.#read(target, driver, abort.signal);
       const counts = disturbances === target.disturbances && !this.#isTaken(hostUid);
-      if (counts && this.#isWanted(target)) this.#note(target, sight);
+      if (counts && this.#isWanted(target)) this.#note(target, outcome);
     } catch (error) {
       log.error({ host: target.asked.hostName }, 'a look at power threw', error);
     } finally {
@@ -279,9 +279,9 @@ export class PowerSync implements PowerReadings {
     return target.driver;
   }
 
-  async #read(target: Target, driver: BmcDriver, signal: AbortSignal): Promise<Sight> {
-    const seen = await driver.readSight(signal);
-    if (seen.kind !== 'ok') return sightOf(seen);
+  async #read(target: Target, driver: BmcDriver, signal: AbortSignal): Promise<PollOutcome> {
+    const seen = await driver.readPowerAndHealth(signal);
+    if (seen.kind !== 'ok') return outcomeOfFailedCall(seen);
     const on = seen.value.power === 'on';
     const hardware = seen.value.health;
     const power = { kind: 'power', on, hardware } as const;
@@ -290,7 +290,7 @@ export class PowerSync implements PowerReadings {
     const isNews = on !== target.sentPower || hardwareNews(target, hardware) !== undefined;
     if (known && !isNews) return power;
     const identity = await driver.readIdentity(signal);
-    if (identity.kind !== 'ok') return sightOf(identity);
+    if (identity.kind !== 'ok') return outcomeOfFailedCall(identity);
     const { expectedIdentity } = target.asked;
     const difference = bmcIdentityDifference(expectedIdentity, identityToWire(identity.value));
     if (difference !== undefined) {
@@ -302,24 +302,24 @@ export class PowerSync implements PowerReadings {
     return power;
   }
 
-  #note(target: Target, sight: Sight): void {
-    switch (sight.kind) {
+  #note(target: Target, outcome: PollOutcome): void {
+    switch (outcome.kind) {
       case 'nothing':
         return;
       case 'power':
         target.silence = undefined;
         target.readInRound = this.#round;
-        target.power = sight.on;
+        target.power = outcome.on;
         this.#tell(
           target,
-          sight.on,
+          outcome.on,
           { reachable: true, trouble: agent.BmcTrouble.UNSPECIFIED },
-          hardwareNews(target, sight.hardware),
+          hardwareNews(target, outcome.hardware),
         );
-        if (!sight.on) this.#parts.orders.sawOff(target.asked.hostUid);
+        if (!outcome.on) this.#parts.orders.sawOff(target.asked.hostUid);
         return;
       case 'trouble':
-        this.#noteTrouble(target, sight.trouble, sight.message);
+        this.#noteTrouble(target, outcome.trouble, outcome.message);
     }
   }
 
@@ -432,12 +432,12 @@ function hardwareKey({ level, message }: MessageInitShape<typeof HardwareHealthS
   return `${level} ${message}`;
 }
 
-/** The sight that a failed call gives of the BMC. */
-function sightOf(result: Exclude<BmcResult<never>, { kind: 'ok' }>): Sight {
-  return result.kind === 'failed' ? sightOfFailure(result) : sightOfSilence(result);
+/** What a failed call says of the BMC. */
+function outcomeOfFailedCall(result: Exclude<BmcResult<never>, { kind: 'ok' }>): PollOutcome {
+  return result.kind === 'failed' ? outcomeOfFailure(result) : outcomeOfTransient(result);
 }
 
-function sightOfSilence({ reason, message, backendWords }: BmcTransient): Sight {
+function outcomeOfTransient({ reason, message, backendWords }: BmcTransient): PollOutcome {
   switch (reason) {
     case 'unreachable':
     case 'breakerOpen': {
@@ -482,7 +482,7 @@ const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble | undefined>
   notAllowed: agent.BmcTrouble.PROTOCOL,
 };
 
-function sightOfFailure({ type, message, backendWords }: BmcFailed): Sight {
+function outcomeOfFailure({ type, message, backendWords }: BmcFailed): PollOutcome {
   const trouble = troubles[type];
   if (trouble === undefined) return { kind: 'nothing' };
   // A person who compares the certificate with the BMC's own display needs the fingerprint.

@@ -381,7 +381,7 @@ export function askGate(view: PartView, agent: LiveAgent, mac: string): ReturnTy
       clock: process.clock,
       log: view.log(box),
       memory: () => core.bootMemory(),
-      onNetboot: (sighting) => process.enter(() => core.onNetboot(sighting)),
+      onNetboot: (netboot) => process.enter(() => core.onNetboot(netboot)),
       openDiscovery: (unknown) => core.openDiscovery(unknown),
     });
   gates.set(agent, gate);

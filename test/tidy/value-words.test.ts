@@ -16,6 +16,7 @@ test.each([
   ['let lookedAtMs = 0;', 'lookedAtMs'],
   ['class LookingUp {', 'LookingUp'],
   ['const isPlaced = true;', 'isPlaced'],
+  ['function sightingOf(host: Host) {', 'sightingOf'],
   ['  queuePlaces: number;', 'queuePlaces'],
   ['const run = (where: Rack | Fleet) => 1;', 'where'],
   ['const { world, ...others } = read();', 'world'],
@@ -32,7 +33,7 @@ test.each([
   ['a key of an object literal', 'log.warn({ where: address, what: kind }, text);'],
   ['a text', "const words = 'what the host told';"],
   ['a comment', '// where the door is'],
-  ['a longer word', 'const replaced = returned + outlook + outstanding + somewhere;'],
+  ['a longer word', 'const replaced = returned + outlook + outstanding + foresight;'],
   ['an exception', 'const { queuePlace } = message;'],
 ])('no replaced word is found in %s', (_, text) => {
   expect(findValueWords({ path: 'agent/src/some.ts', text })).toEqual([]);

@@ -2,7 +2,7 @@
 import { asMac } from '@rackwright/dhcp';
 import { BootStepKind, type BootTrace, type HostUid } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';
-import type { BootSight } from '../boot/index.ts';
+import type { BootEvent } from '../boot/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { BootTracer, defaultBootTracerLimits, type TracedGrant } from './tracer.ts';
 
@@ -37,7 +37,7 @@ function opened(n: number): TracedGrant {
   return { ...grant, openedAtMs, expiresAtMs: openedAtMs + bootMs };
 }
 
-function sight(n: number, stage: BootSight['stage']): BootSight {
+function bootEvent(n: number, stage: BootEvent['stage']): BootEvent {
   const whose = {
     hostUid: `u${n}`,
     operationId: `u${n}/1/1/1`,
@@ -51,13 +51,13 @@ const kindsOf = ({ steps }: BootTrace) => steps.map(({ kind }) => kind);
 test('a boot whose runner comes is reported when it comes, and at no other time', async () => {
   tracer.opened(opened(1));
   for (let seconds = 0; seconds < 170; seconds += 10) {
-    tracer.saw(sight(1, 'discover'));
+    tracer.saw(bootEvent(1, 'discover'));
     await time.run(10_000);
   }
   const trace = tracer.arrived('u1/1/1/1');
   expect(trace && kindsOf(trace)).toEqual([BootStepKind.DISCOVER, BootStepKind.RUNNER]);
   expect(trace?.steps[0]).toMatchObject({ count: 17 });
-  tracer.saw(sight(1, 'request'));
+  tracer.saw(bootEvent(1, 'request'));
   expect(tracer.arrived('u1/1/1/1')).toBeUndefined();
   await time.run(2 * bootMs);
   expect([told, unseen]).toEqual([[], []]);
@@ -65,10 +65,10 @@ test('a boot whose runner comes is reported when it comes, and at no other time'
 
 test('a boot that stands still is reported once, and before its end if more came', async () => {
   tracer.opened(opened(1));
-  tracer.saw(sight(1, 'discover'));
+  tracer.saw(bootEvent(1, 'discover'));
   await time.run(300_000);
   expect(told.map(({ trace }) => kindsOf(trace))).toEqual([[BootStepKind.DISCOVER]]);
-  for (let n = 0; n < 1_000; n += 1) tracer.saw(sight(1, 'offer'));
+  for (let n = 0; n < 1_000; n += 1) tracer.saw(bootEvent(1, 'offer'));
   await time.run(bootMs);
   expect(told).toHaveLength(2);
   expect(told[1]?.trace.steps[1]).toMatchObject({ kind: BootStepKind.OFFER, count: 1_000 });
@@ -96,8 +96,8 @@ test('the next boot of a host ends the one before, and a forgotten host has none
 
 test('a boot of before this agent’s start is followed from its next step on', () => {
   known = [opened(1)];
-  tracer.saw(sight(1, 'script'));
-  tracer.saw(sight(2, 'script'));
+  tracer.saw(bootEvent(1, 'script'));
+  tracer.saw(bootEvent(2, 'script'));
   expect(tracer.arrived('u1/1/1/1')?.steps).toHaveLength(2);
   expect(tracer.arrived('u2/1/1/1')).toBeUndefined();
 });

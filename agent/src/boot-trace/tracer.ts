@@ -22,7 +22,7 @@ import {
   type OperationId,
 } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
-import type { BootSight } from '../boot/index.ts';
+import type { BootEvent } from '../boot/index.ts';
 import {
   afterEvent,
   type Waterfall,
@@ -43,7 +43,7 @@ export interface TracedGrant {
 
 export interface BootTracerLimits {
   readonly bootsMax: number;
-  /** A boot without any sight for this long counts as stalled. */
+  /** A boot without any event for this long counts as stalled. */
   readonly quietMs: number;
   /** A boot is reported this long before its grant ends, or a tenth of the grant's time before. */
   readonly beforeEndMs: number;
@@ -98,7 +98,7 @@ export class BootTracer {
     this.#follow(grant);
   }
 
-  saw({ operationId, mac, givesAddresses, ...event }: BootSight): void {
+  saw({ operationId, mac, givesAddresses, ...event }: BootEvent): void {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return;
     boot.mac = mac;

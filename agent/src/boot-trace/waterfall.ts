@@ -5,13 +5,13 @@
  *    many steps as there are stages and programs.
  * W2 Steps are ordered by their first request.
  */
-import type { BootSight } from '../boot/index.ts';
+import type { BootEvent } from '../boot/index.ts';
 
-export type WaterfallStage = BootSight['stage'] | 'runner';
+export type WaterfallStage = BootEvent['stage'] | 'runner';
 
 export interface WaterfallStep {
   readonly stage: WaterfallStage;
-  readonly program: BootSight['program'];
+  readonly program: BootEvent['program'];
   /** Wall time, milliseconds, as all times here. */
   readonly firstMs: number;
   readonly lastMs: number;
@@ -29,7 +29,7 @@ export type Waterfall = readonly WaterfallStep[];
 
 /** One event of a boot. */
 export type WaterfallEvent = Pick<
-  BootSight,
+  BootEvent,
   'program' | 'kind' | 'bytes' | 'problem' | 'transport'
 > & { readonly stage: WaterfallStage };
 

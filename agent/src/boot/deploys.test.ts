@@ -5,11 +5,11 @@ import { value } from '@rackwright/platform';
 import { nodeClock, nodeHttp } from '@rackwright/platform/node';
 import { afterEach, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
+import { BootEvents } from './boot-events.ts';
 import { httpLimitsDefault } from './config.ts';
 import type { DeployPages, NetbootBoot } from './deploy-pages.ts';
 import { type HttpShell, startHttp } from './http.ts';
 import { BootScripts } from './scripts.ts';
-import { BootSights } from './sights.ts';
 import { bootUrls } from './urls.ts';
 
 const mac = '52:54:00:77:00:01';
@@ -20,9 +20,9 @@ afterEach(() => shell?.close());
 
 const names = { kernel: 'kernel', initrd: 'initrd' };
 
-function noSights(): BootSights {
+function noBootEvents(): BootEvents {
   const memory = () => ({ snapshot: { generation: 1, hosts: [] }, grants: [] });
-  return new BootSights({ clock: nodeClock(), log: quietLog, memory, onSight: () => {}, ...names });
+  return new BootEvents({ clock: nodeClock(), log: quietLog, memory, onEvent: () => {}, ...names });
 }
 
 async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
@@ -48,7 +48,7 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
     { address: '127.0.0.1', port: 0 },
     {
       ...{ ...parts, scripts, limits: httpLimitsDefault, files: new Map() },
-      sights: noSights(),
+      bootEvents: noBootEvents(),
       knownHost: () => undefined,
       fileVersion: async () => undefined,
       imageBlob: () => 'later',

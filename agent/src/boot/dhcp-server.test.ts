@@ -10,11 +10,11 @@ import type { Log, UdpPeer, UdpSocket } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import { TestClock } from '../session/testing/clock.ts';
+import { type BootEvent, BootEvents } from './boot-events.ts';
 import { addressPlanOf, dhcpListenDefault, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
 import { probeMac } from './probe.ts';
-import { type BootSight, BootSights } from './sights.ts';
 
 const serverAddress = '10.77.0.1';
 const mac = '52:54:00:77:00:01';
@@ -43,7 +43,7 @@ class Rig {
   readonly faults: DhcpFault[] = [];
   readonly gone: string[] = [];
   readonly observed: NetbootObservation[] = [];
-  readonly sights: BootSight[] = [];
+  readonly bootEvents: BootEvent[] = [];
   /** Uids of the hosts whose systems have asked for an address. */
   readonly asked: string[] = [];
   readonly sent: Sent[] = [];
@@ -66,11 +66,11 @@ class Rig {
     return DhcpServer.open({
       ...{ disk: this.disk.open().disk, clock, log, path: dhcp.leasesPath, memory, dhcp },
       gate: makeGate({ clock, log, memory, onNetboot }),
-      sights: new BootSights({
+      bootEvents: new BootEvents({
         clock,
         log,
         memory,
-        onSight: (one) => void this.sights.push(one),
+        onEvent: (one) => void this.bootEvents.push(one),
         kernel: '',
         initrd: '',
       }),

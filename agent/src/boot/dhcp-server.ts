@@ -9,7 +9,7 @@
  *    such a request: it only makes us ask at once.
  */
 import {
-  afterSighting,
+  afterOtherServer,
   decodeDhcp,
   dhcpOption,
   encodeAnswer,
@@ -35,6 +35,7 @@ import {
   transactionIdOf,
 } from '@rackwright/dhcp';
 import type { Cancel, UdpPeer, UdpSocket } from '@rackwright/platform';
+import type { BootEvents } from './boot-events.ts';
 import type { ReservationDhcpConfig } from './dhcp-config.ts';
 import { IgnoredOptions } from './ignored-options.ts';
 import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-file.ts';
@@ -45,7 +46,6 @@ import type { AddressWatch, BootGate } from './observation.ts';
 import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
 import { RaspberryPiRequests } from './raspberry-pi.ts';
-import type { BootSights } from './sights.ts';
 
 /** A fault that keeps hosts from their addresses, for people. */
 export type DhcpFault = ServerNotice & {
@@ -55,7 +55,7 @@ export type DhcpFault = ServerNotice & {
 
 export interface DhcpServerParts extends LeaseFileParts {
   readonly gate: BootGate;
-  readonly sights: BootSights;
+  readonly bootEvents: BootEvents;
   readonly sawAddress: AddressWatch;
   /** Read at every request; returns at once. */
   memory(): BootMemory;
@@ -147,7 +147,7 @@ export class DhcpServer {
     const { reply, notice } = decision;
     if (notice?.kind === 'otherServer') this.#suspect(socket, notice.serverAddress);
     this.#parts.meter?.dhcpAsked('server', reply !== undefined);
-    this.#tellSight(request, permitted, decision);
+    this.#tellExchange(request, permitted, decision);
     if (reply === undefined) return;
     socket.send(encodeAnswer(reply.packet, transactionIdOf(datagram)), reply.to);
   }
@@ -174,7 +174,7 @@ export class DhcpServer {
     await this.#file.close();
   }
 
-  #tellSight(
+  #tellExchange(
     { mac, asked: { kind }, boot }: ServerRequest,
     permitted: BootDecision,
     { reply, reason }: ServerDecision,
@@ -182,7 +182,7 @@ export class DhcpServer {
     const asked = kind === 'discover' ? kind : 'request';
     if (kind === 'decline' || kind === 'release' || kind === 'inform') return;
     const answer = reply && readOption(reply.packet, dhcpOption.messageType);
-    this.#parts.sights.dhcp(permitted, {
+    this.#parts.bootEvents.dhcp(permitted, {
       ...{ mac, asked, client: boot?.client.kind, givesAddresses: true },
       isGranted: answer !== undefined && answer !== 'nak',
       problem: reason,
@@ -246,7 +246,7 @@ export class DhcpServer {
     const { clock, dhcp, log, onFault } = this.#parts;
     if (notice.kind === 'otherServer') {
       const { quietMs } = dhcp.otherServer;
-      const seen = afterSighting(this.#quiet, notice.serverAddress, this.#nowMs(), quietMs);
+      const seen = afterOtherServer(this.#quiet, notice.serverAddress, this.#nowMs(), quietMs);
       this.#quiet = seen.quiet;
       this.#parts.meter?.dhcpQuiet(this, true);
       if (!seen.isNews) return;

@@ -18,6 +18,7 @@ import {
   type ServerRequest,
 } from '@rackwright/dhcp';
 import type { Clock, Disk, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
+import type { BootEvents } from './boot-events.ts';
 import { addressPlanOf, type ProxyDhcpConfig, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { IgnoredOptions } from './ignored-options.ts';
@@ -28,7 +29,6 @@ import type { AddressWatch, BootGate } from './observation.ts';
 import { permissionOf } from './permission.ts';
 import type { Loaders } from './profiles.ts';
 import { RaspberryPiRequests } from './raspberry-pi.ts';
-import type { BootSights } from './sights.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
 
 export interface DhcpShell {
@@ -43,7 +43,7 @@ export interface DhcpShellOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: BootGate;
-  readonly sights: BootSights;
+  readonly bootEvents: BootEvents;
   readonly sawAddress: AddressWatch;
   readonly memory: () => BootMemory;
   readonly onFault: (fault: DhcpFault) => void;
@@ -104,7 +104,7 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     clock,
     log,
     gate,
-    sights,
+    bootEvents,
     sawAddress,
     memory,
     onFault,
@@ -129,7 +129,7 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     log,
     ...paths,
     gate,
-    sights,
+    bootEvents,
     sawAddress,
     memory,
     onFault,
@@ -213,7 +213,7 @@ class Shell {
 class ProxyAnswers {
   readonly #log: Log;
   readonly #gate: BootGate;
-  readonly #sights: BootSights;
+  readonly #bootEvents: BootEvents;
   readonly #sawAddress: AddressWatch;
   readonly #settings: ProxySettings;
   readonly #ignored: IgnoredOptions;
@@ -228,7 +228,7 @@ class ProxyAnswers {
     this.#meter = options.meter;
     this.#ignored = new IgnoredOptions(options);
     this.#gate = options.gate;
-    this.#sights = options.sights;
+    this.#bootEvents = options.bootEvents;
     this.#sawAddress = options.sawAddress;
     this.#settings = proxySettings(options);
   }
@@ -250,7 +250,7 @@ class ProxyAnswers {
     const decision = this.#gate(mac, 'dhcp');
     const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
     this.#meter?.dhcpAsked('proxy', answer.kind !== 'silence');
-    this.#sights.dhcp(decision, {
+    this.#bootEvents.dhcp(decision, {
       mac,
       asked: service === 'dhcp' ? 'discover' : 'request',
       client: client.kind,

@@ -17,6 +17,7 @@ import type {
   HttpServer,
   Log,
 } from '@rackwright/platform';
+import { type BootEvents, scriptName } from './boot-events.ts';
 import type { BootHttpLimits } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
@@ -27,7 +28,6 @@ import type { BootGate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
 import { decideRange, isUnchanged } from './ranges.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
-import { type BootSights, scriptName } from './sights.ts';
 import { type BootUrls, type BootUrlTarget, parseTarget, targetForm } from './urls.ts';
 
 export interface BootHttpOptions {
@@ -36,7 +36,7 @@ export interface BootHttpOptions {
   readonly gate: BootGate;
   /** The uid of the host of a MAC. Only a look-up: it requests nothing and reports nothing. */
   readonly knownHost: (mac: Mac) => string | undefined;
-  readonly sights: BootSights;
+  readonly bootEvents: BootEvents;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Changes when the file may have changed; undefined: unknown. */
@@ -204,17 +204,17 @@ class BootPages {
   /** Records the progress of a file for a boot into the runner. */
   #watched(request: HttpRequest, response: HttpResponse, file: WatchedFile): HttpResponse {
     if (request.method === 'HEAD') return response;
-    const sight = this.#options.sights.file(file.mac, file.name, 'http');
-    if (sight === undefined) return response;
+    const transfer = this.#options.bootEvents.file(file.mac, file.name, 'http');
+    if (transfer === undefined) return response;
     const { status, body } = response;
     if (status >= 300) {
-      sight.failed(`it was answered with HTTP status ${status}`);
+      transfer.failed(`it was answered with HTTP status ${status}`);
       return response;
     }
     const isEnd = typeof body !== 'object' || !('kind' in body) || body.end === file.lastByte;
     const onEnd = (isWhole: boolean): void => {
-      if (!isWhole) sight.failed('the connection was cut before all of it was sent');
-      else if (isEnd) sight.sent(bytesOf(body));
+      if (!isWhole) transfer.failed('the connection was cut before all of it was sent');
+      else if (isEnd) transfer.sent(bytesOf(body));
     };
     return { ...response, onEnd };
   }

@@ -2,6 +2,8 @@
  * The boot path of a rack: the decision who may boot the runner, and the DHCP, TFTP and HTTP
  * servers that ask for it.
  */
+
+export type { BootEvent, BootProgram, BootStage } from './boot-events.ts';
 export {
   addressAsked,
   type BootConfig,
@@ -47,5 +49,4 @@ export {
 } from './observation.ts';
 export { type BootDecision, bootDecision, bootProfileOfHost } from './permission.ts';
 export { type BootProfile, type Loaders, unknownProfile } from './profiles.ts';
-export type { BootProgram, BootSight, BootStage } from './sights.ts';
 export { type BootDependencies, type BootServices, startBoot } from './start.ts';

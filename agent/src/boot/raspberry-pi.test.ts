@@ -73,7 +73,7 @@ describe('by TFTP', () => {
       for (const [name, text] of Object.entries(bytesOf)) {
         expect(await fetched(rig, `${before}${name}`)).toBe(text);
       }
-      expect([rig.observed, rig.sights]).toEqual([[], []]);
+      expect([rig.observed, rig.bootEvents]).toEqual([[], []]);
     },
   );
 
@@ -126,7 +126,7 @@ describe('by TFTP', () => {
     }
     expect(await fetched(rig, fileName)).toBe(bytesOf['start4.elf']);
     await expect.poll(() => rig.services.transfers()).toBe(0);
-    expect([refusals(rig), rig.sights]).toEqual([[], []]);
+    expect([refusals(rig), rig.bootEvents]).toEqual([[], []]);
   });
 });
 
@@ -247,13 +247,13 @@ describe('by DHCP', () => {
       expect(readOption(ack, dhcpOption.tftpServerName)).toBe('127.0.0.1');
     }
     expect(rig.asked).toEqual([]);
-    expect(new Set(rig.sights.map(({ program }) => program))).toEqual(new Set(['firmware']));
+    expect(new Set(rig.bootEvents.map(({ program }) => program))).toEqual(new Set(['firmware']));
     expect(rig.observed).toHaveLength(2);
     // The same bytes in another transaction are the system's.
     const ack = await discover(relay, port, requestAfter(asked, '127.77.0.50', 99));
     expect(ack).toMatchObject({ yourAddress: '127.77.0.50', nextServerAddress: '0.0.0.0' });
     expect(rig.asked).toEqual(['u2']);
-    expect(rig.sights.at(-1)).toMatchObject({ stage: 'ack', program: 'system' });
+    expect(rig.bootEvents.at(-1)).toMatchObject({ stage: 'ack', program: 'system' });
   });
 
   test('in proxy mode its REQUEST to the site’s server is none of the system', async () => {

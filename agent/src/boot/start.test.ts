@@ -76,11 +76,13 @@ test('the server reports each step of a boot into the runner, and no other boot'
   }
   await (await fetch(rig.url(filePath(grantedMac, 'nothing')))).bytes();
   const sent = ({ kind }: { readonly kind: string }) => kind === 'sent';
-  await expect.poll(() => rig.sights.filter(sent).length, { timeout: 10_000 }).toBe(3);
-  const told = rig.sights.map(({ stage, program, transport, kind, bytes }) =>
+  await expect.poll(() => rig.bootEvents.filter(sent).length, { timeout: 10_000 }).toBe(3);
+  const told = rig.bootEvents.map(({ stage, program, transport, kind, bytes }) =>
     [stage, program, transport, kind, bytes].join(' '),
   );
-  const scriptBytes = rig.sights.find(({ stage, kind }) => stage === 'script' && kind === 'sent');
+  const scriptBytes = rig.bootEvents.find(
+    ({ stage, kind }) => stage === 'script' && kind === 'sent',
+  );
   expect(told.toSorted()).toEqual(
     [
       ...['discover firmware  came 0', 'offer firmware  came 0'],
@@ -90,7 +92,9 @@ test('the server reports each step of a boot into the runner, and no other boot'
       'kernel loader http sent 299900',
     ].toSorted(),
   );
-  expect(rig.sights.every(({ operationId, mac }) => `${operationId} ${mac}` === whose)).toBe(true);
+  expect(rig.bootEvents.every(({ operationId, mac }) => `${operationId} ${mac}` === whose)).toBe(
+    true,
+  );
 });
 
 const whose = `u2/1/1/1 ${grantedMac}`;
@@ -103,7 +107,7 @@ test('the server reports a file that was cut on its way', async () => {
   const asked = await fetch(rig.url(filePath(grantedMac, 'initrd')), { signal: ended.signal });
   await asked.body?.getReader().read();
   ended.abort();
-  const last = () => rig.sights.at(-1);
+  const last = () => rig.bootEvents.at(-1);
   await expect.poll(last, { timeout: 10_000 }).toMatchObject({ stage: 'initrd', kind: 'failed' });
   expect(last()?.problem).toContain('cut');
 });

@@ -15,6 +15,7 @@ import {
   type Udp,
   value,
 } from '@rackwright/platform';
+import { type BootEvent, BootEvents } from './boot-events.ts';
 import {
   addressAsked,
   type BootConfig,
@@ -43,7 +44,6 @@ import {
 import { bootDecision, bootProfileOf } from './permission.ts';
 import { chooseBoot, type HostBootSettings, type Loaders, unknownProfile } from './profiles.ts';
 import { BootScripts } from './scripts.ts';
-import { type BootSight, BootSights } from './sights.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
 import { type BootUrls, bootUrls, bootUrls6 } from './urls.ts';
 
@@ -75,7 +75,7 @@ export interface BootDependencies {
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
   /** Called, synchronously, with each step of a boot into the runner. */
-  readonly onBootSight?: (sight: BootSight) => void;
+  readonly onBootEvent?: (event: BootEvent) => void;
   /** Absent: nothing is counted. */
   readonly meter?: BootMeter;
 }
@@ -99,13 +99,13 @@ export interface BootServices {
 async function startAllDhcp(
   config: BootConfig,
   dependencies: BootDependencies,
-  { gate, sights, httpPort }: { gate: BootGate; sights: BootSights; httpPort: number },
+  { gate, bootEvents, httpPort }: { gate: BootGate; bootEvents: BootEvents; httpPort: number },
   closers: (() => void | Promise<void>)[],
 ): Promise<readonly DhcpShell[]> {
   const shells: DhcpShell[] = [];
   for (const one of config.interfaces) {
     const urls = bootUrls(one.serverAddress, httpPort, config.http.filesPort);
-    const shell = await startDhcpIfOn(config, one, dependencies, { gate, sights, urls });
+    const shell = await startDhcpIfOn(config, one, dependencies, { gate, bootEvents, urls });
     if (shell === undefined) continue;
     closers.push(() => shell.close());
     shells.push(shell);
@@ -121,7 +121,7 @@ export async function startBoot(
   checkBootConfig(config);
   const { udp, http, disk, clock, log, imageBlob, deploys } = dependencies;
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
-  const sights = bootSights(dependencies, config);
+  const bootEvents = makeBootEvents(dependencies, config);
   const files = await openFiles(disk, config);
   const gate = makeGate(dependencies);
   const addresses = config.addresses ?? config.interfaces.map(({ serverAddress }) => serverAddress);
@@ -135,7 +135,7 @@ export async function startBoot(
     const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...more });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
-      ...{ clock, log, gate, scripts, sights, ...more, ...blobs },
+      ...{ clock, log, gate, scripts, bootEvents, ...more, ...blobs },
       knownHost: (mac: Mac) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
@@ -154,13 +154,13 @@ export async function startBoot(
     const kept = new KeptFiles({ disk, clock, log, bytesMax });
     const forGrub = { scripts, urlsAt, kept, files: files.all, ...blobs };
     const tftpShell = await startTftp({
-      ...{ udp, clock, log, gate, sights, loaders: files.loaders, ...forGrub, ...metered },
+      ...{ udp, clock, log, gate, bootEvents, loaders: files.loaders, ...forGrub, ...metered },
       ...tftpSettings(config),
       raspberryPi: files.raspberryPi,
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());
-    const shared = { gate, sights, httpPort: httpShell.port };
+    const shared = { gate, bootEvents, httpPort: httpShell.port };
     const [first] = await startAllDhcp(config, dependencies, shared, closers);
     const ports = first === undefined ? {} : { dhcpPort: first.dhcpPort, pxePort: first.pxePort };
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
@@ -212,7 +212,7 @@ async function startDhcpIfOn(
   config: BootConfig,
   one: BootInterface,
   dependencies: BootDependencies,
-  { gate, sights, urls }: { gate: BootGate; sights: BootSights; urls: BootUrls },
+  { gate, bootEvents, urls }: { gate: BootGate; bootEvents: BootEvents; urls: BootUrls },
 ): Promise<DhcpShell | undefined> {
   const { name, serverAddress, dhcp } = one;
   if (dhcp.mode === 'off') return undefined;
@@ -234,7 +234,7 @@ async function startDhcpIfOn(
     clock,
     log,
     gate,
-    sights,
+    bootEvents,
     sawAddress,
     memory,
     onFault,
@@ -243,10 +243,10 @@ async function startDhcpIfOn(
   });
 }
 
-function bootSights(dependencies: BootDependencies, { runner }: BootConfig): BootSights {
-  const { clock, log, memory, onBootSight: onSight = () => {} } = dependencies;
+function makeBootEvents(dependencies: BootDependencies, { runner }: BootConfig): BootEvents {
+  const { clock, log, memory, onBootEvent: onEvent = () => {} } = dependencies;
   const { kernel, initrd } = runner;
-  return new BootSights({ clock, log, memory, onSight, kernel, initrd });
+  return new BootEvents({ clock, log, memory, onEvent, kernel, initrd });
 }
 
 /** The problem is why the host of this MAC boots nothing. */

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log, Udp } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
+import type { BootEvent } from './boot-events.ts';
 import type { BootConfig, BootInterface } from './config.ts';
 import type { ProxyDhcpConfig } from './dhcp-config.ts';
 import type { BootMemory } from './memory.ts';
 import type { NetbootObservation } from './observation.ts';
-import type { BootSight } from './sights.ts';
 import { type BootDependencies, type BootServices, startBoot } from './start.ts';
 
 export const knownMac = '52:54:00:77:00:01';
@@ -21,7 +21,7 @@ export interface BootRig {
   readonly services: BootServices;
   readonly observed: NetbootObservation[];
   /** Steps of boots into the runner. */
-  readonly sights: BootSight[];
+  readonly bootEvents: BootEvent[];
   /** Hosts whose system has asked for an address. */
   readonly asked: string[];
   readonly lines: string[];
@@ -86,7 +86,7 @@ export async function startRig(options: {
   }
   const named = (name: string) => ({ name, path: join(folder, name) });
   const observed: NetbootObservation[] = [];
-  const sights: BootSight[] = [];
+  const bootEvents: BootEvent[] = [];
   const asked: string[] = [];
   const lines: string[] = [];
   const config: BootConfig = {
@@ -104,7 +104,7 @@ export async function startRig(options: {
     memory: rigMemory(options, options.discovery),
     ...(options.ownAddresses === undefined ? {} : { ownAddresses: options.ownAddresses }),
     onNetboot: (observation) => observed.push(observation),
-    onBootSight: (sight) => sights.push(sight),
+    onBootEvent: (event) => bootEvents.push(event),
     onAddressAsked: (hostUid) => asked.push(hostUid),
     openDiscovery: (mac) => options.discovery?.open(mac),
   });
@@ -117,7 +117,7 @@ export async function startRig(options: {
     await rm(folder, { recursive: true });
   };
   const url = (path: string) => `http://127.0.0.1:${services.httpPort}${path}`;
-  return { services, observed, sights, asked, lines, contents, folder, url, close };
+  return { services, observed, bootEvents, asked, lines, contents, folder, url, close };
 }
 
 /** DHCP beside another server, on ports that the system chooses. */

@@ -28,6 +28,7 @@ import {
   tftpError,
   UsedPorts,
 } from '@rackwright/tftp';
+import { type BootEvents, type BootFileTransfer, scriptName } from './boot-events.ts';
 import { everywhere, type TransferPorts } from './config.ts';
 import { Deadlines } from './deadlines.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
@@ -39,7 +40,6 @@ import type { BootGate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
 import type { RaspberryPiFiles } from './raspberry-pi.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
-import { type BootSights, type FileSight, scriptName } from './sights.ts';
 import { ActiveTransfer } from './tftp-transfer.ts';
 import { uBootImage } from './u-boot-image.ts';
 import { uBootStartScript } from './u-boot-script.ts';
@@ -63,7 +63,7 @@ export interface TftpShellOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: BootGate;
-  readonly sights: BootSights;
+  readonly bootEvents: BootEvents;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   /** Undefined: there are none. */
   readonly raspberryPi: RaspberryPiFiles | undefined;
@@ -342,7 +342,7 @@ class TftpServer {
     const { log, udp } = this.#options;
     const client = `${addresses[0]} ${from.address}`;
     const key = `${client} ${from.port}`;
-    const sight = this.#sight(fileName);
+    const bootTransfer = this.#bootTransfer(fileName);
     const onEnd = (end: TransferEnd): void => {
       this.#active.delete(active);
       if (this.#latest.get(key) === active) this.#latest.delete(key);
@@ -351,8 +351,8 @@ class TftpServer {
       file?.giveBack?.();
       const size = file?.bytes.length ?? 0;
       this.#options.meter?.tftpEnded(end.kind, end.kind === 'complete' ? size : 0);
-      if (end.kind === 'complete') sight?.sent(size);
-      else sight?.failed(`the transfer ended: ${end.kind}`);
+      if (end.kind === 'complete') bootTransfer?.sent(size);
+      else bootTransfer?.failed(`the transfer ended: ${end.kind}`);
       log.debug({ client: from.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
     };
     const whose = { transfer, request: request.slice(), client: from };
@@ -374,18 +374,18 @@ class TftpServer {
   }
 
   /** A file of a boot, where its name says whose. */
-  #sight(fileName: string): FileSight | undefined {
-    const { sights, raspberryPi } = this.#options;
+  #bootTransfer(fileName: string): BootFileTransfer | undefined {
+    const { bootEvents, raspberryPi } = this.#options;
     const target = parseTftpName(fileName);
     switch (target.kind) {
       case 'loader':
         // A Raspberry Pi's firmware breaks transfers off once it knows that there is a file.
         if (target.mac === undefined || raspberryPi?.has(target.name)) return undefined;
-        return sights.file(target.mac, target.name, 'tftp');
+        return bootEvents.file(target.mac, target.name, 'tftp');
       case 'hostFile':
-        return sights.file(target.mac, target.name, 'tftp');
+        return bootEvents.file(target.mac, target.name, 'tftp');
       case 'script':
-        return sights.file(target.mac, scriptName, 'tftp');
+        return bootEvents.file(target.mac, scriptName, 'tftp');
       case 'grubStart':
       case 'uBootStart':
       case 'blob':

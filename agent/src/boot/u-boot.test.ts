@@ -35,7 +35,7 @@ test('by TFTP alone a granted host comes from its script to the last byte', asyn
   }
   expect([...new Set(rig.observed.map(({ stage }) => stage))]).toEqual(['script', 'file']);
   expect(rig.observed.every(({ permitted, mac }) => permitted && mac === grantedMac)).toBe(true);
-  const came = rig.sights.filter(({ kind: what }) => what === 'came').map(({ stage }) => stage);
+  const came = rig.bootEvents.filter(({ kind: what }) => what === 'came').map(({ stage }) => stage);
   expect(new Set(came)).toEqual(new Set(['script', 'kernel', 'initrd']));
 });
 
@@ -86,7 +86,7 @@ test('in proxy mode U-Boot is not answered, and the trace of its boot says why',
   expect(await relay.next(300)).toBeUndefined();
   relay.close();
   const problem = expect.stringContaining('U-Boot hears no DHCP proxy');
-  expect(rig.sights).toMatchObject([
+  expect(rig.bootEvents).toMatchObject([
     { stage: 'discover', program: 'firmware', kind: 'came', problem },
   ]);
 });

@@ -27,21 +27,21 @@ export interface ProofsParts {
  */
 export type PhoneHomeAnswer = 'proved' | 'outdated' | 'wrong' | 'notDurable';
 
-/** One sight of a host, as text of the control plane. */
-interface Sighting {
+/** One sign of a host, as text of the control plane. */
+interface SeenSign {
   readonly kind: agent.HostSignKind;
   readonly atMs: number;
   readonly detail: string;
 }
 
-/** The last sighting is remembered for so many hosts. */
+/** The last sign is remembered for so many hosts. */
 const seenHostsMax = 10_000;
 
 export class Proofs {
   readonly #parts: ProofsParts;
   readonly #waiters = new Set<() => void>();
-  /** By host uid, the host with the oldest sight first; the last sight of each kind. */
-  readonly #seen = new Map<string, Map<agent.HostSignKind, Sighting>>();
+  /** By host uid, the host with the oldest sign first; the last sign of each kind. */
+  readonly #seen = new Map<string, Map<agent.HostSignKind, SeenSign>>();
   /** By host uid: the proof that is being written. Never rejects. */
   readonly #writing = new Map<string, Promise<PhoneHomeAnswer>>();
 
@@ -178,7 +178,7 @@ export class Proofs {
 
   /** Keeps the newest. */
   #saw(hostUid: HostUid, kind: agent.HostSignKind, detail: string): void {
-    const its = this.#seen.get(hostUid) ?? new Map<agent.HostSignKind, Sighting>();
+    const its = this.#seen.get(hostUid) ?? new Map<agent.HostSignKind, SeenSign>();
     its.set(kind, { kind, atMs: this.#parts.clock.nowMs(), detail });
     this.#seen.delete(hostUid);
     this.#seen.set(hostUid, its);

@@ -17,7 +17,7 @@ export interface AwaitImageParts {
 }
 
 const waitsForCall = 'waits until the host phones home';
-/** The interval of checks for new sights of the host. */
+/** The interval of checks for new signs of the host. */
 const pollMs = 15_000;
 
 export async function awaitImage(

@@ -27,7 +27,7 @@ function setUp(readDrives: ReadDrives | undefined, serial = 'HOST-1') {
   const driver: BmcDriver = {
     readIdentity: async () => ok({ serial }),
     powerState: unused,
-    readSight: unused,
+    readPowerAndHealth: unused,
     setIndicator: unused,
     resetBmc: unused,
     setBootOverride: unused,

@@ -23,7 +23,7 @@ export interface Progress {
   readonly begun?: true;
   /** It waits for its slot: 1 is next. */
   readonly queuePlace?: number;
-  /** The sights of an awaited host, the last of each kind. */
+  /** The signs of an awaited host, the last of each kind. */
   readonly signs?: readonly agent.HostSign[];
 }
 
@@ -137,7 +137,7 @@ export interface PowerReadings {
   sessionOpened(): void;
   /** Replaces the earlier request. */
   replace(sync: agent.PowerSync): void;
-  /** An operation begins or ends to work on the host: earlier sights no longer count. */
+  /** An operation begins or ends to work on the host: earlier observations no longer count. */
   disturbed(hostUid: HostUid): void;
   forgetHost(hostUid: HostUid): void;
   stop(): void;

@@ -60,7 +60,7 @@ export class Facts {
     return traces;
   }
 
-  /** The host is about to be booted by order: earlier sights of its boots no longer count. */
+  /** The host is about to be booted by order: earlier observations of its boots no longer count. */
   bootOrdered(hostUid: HostUid): void {
     const observed = this.#byHost.get(hostUid);
     delete observed?.unexpectedNetboot;

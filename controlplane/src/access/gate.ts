@@ -169,7 +169,7 @@ function streaming(make: Factory, method: DescMethod, options: GateOptions): Any
   };
 }
 
-/** Invariant 3. A stream checks again for each response: what is in sight changes. */
+/** Invariant 3. A stream checks again for each response: what is visible changes. */
 function redactionOf(
   { store, signIn, locations }: GateOptions,
   method: DescMethod,

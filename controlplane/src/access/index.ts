@@ -1,5 +1,5 @@
 /** Who may call what: callers, their roles and scopes, and the gate before every handler. */
-export { auditInSight } from './audit-sight.ts';
+export { auditVisibility } from './audit-visibility.ts';
 export { beginningCookie, beginningSeconds, callbackPath } from './browser-sign-in.ts';
 export type { Browsers } from './browsers.ts';
 export { actorOf, type Factory, type GateOptions, gated, type Seat } from './gate.ts';

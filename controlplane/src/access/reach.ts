@@ -14,8 +14,8 @@ import { type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
 import { notInScope, outOfScope } from './refusals.ts';
-import { hostInScope } from './sight.ts';
 import type { Row } from './table.ts';
+import { hostInScope } from './visibility.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -27,7 +27,7 @@ export interface JudgedCall {
   readonly store: StateStore;
   /** The store as the caller sees it. */
   readonly seen: StateStore;
-  /** Makes the service with everything in sight, to compute the result of an update. */
+  /** Makes the service with everything visible, to compute the result of an update. */
   readonly make: (seat: {
     readonly store: StateStore;
     readonly actor: Actor;
@@ -71,7 +71,7 @@ export async function checkReach(asked: JudgedCall): Promise<void> {
   await checkOutcome(asked);
 }
 
-/** A request id of another caller may belong to a batch that is out of sight. */
+/** A request id of another caller may belong to a batch that is hidden. */
 export async function checkBatch(asked: JudgedCall, batch: Fields): Promise<void> {
   if (asked.request['validateOnly'] === true) return;
   await checkSeen(asked, textAt(batch, 'name'));
@@ -91,7 +91,7 @@ function namesOfBatch(request: Fields): string[] {
 }
 
 /**
- * A request id of another caller may belong to something out of sight. Request ids are unique in
+ * A request id of another caller may belong to something hidden. Request ids are unique in
  * the whole fleet, so the refusal says only that the id is in use.
  */
 export function checkRepeated({ row, principal }: JudgedCall, answer: Fields): void {

@@ -1,12 +1,12 @@
 /**
- * Texts as a caller with a scope may read them. Names out of sight are removed from errors,
+ * Texts as a caller with a scope may read them. Hidden names are removed from errors,
  * explanations and records of what others did.
  *
  * Invariants:
  * 1. The resource that the caller asks for by name is repeated to it, whether it exists or not.
  *    Other names in the request do not prove that the caller knows them: a guess is not confirmed.
- * 2. A field of a response that is nothing but a name stays: the record that contains it is in
- *    sight. In an error it does not stay.
+ * 2. A field of a response that is nothing but a name stays: the record that contains it is
+ *    visible. In an error it does not stay.
  * 3. The input is not changed; the result is a copy where a text differs.
  */
 import { ApiFailure, type FieldViolation } from '@rackwright/messages';
@@ -14,7 +14,7 @@ import type { StateStore } from '@rackwright/store';
 import type { HostLocations } from './host-locations.ts';
 import { isUnscoped, type Principal } from './principal.ts';
 import { notInScope } from './refusals.ts';
-import { getOrNone, type HostsInSight, hostsInSight, isInSight } from './sight.ts';
+import { getOrNone, isVisible, type VisibleHosts, visibleHosts } from './visibility.ts';
 
 const resourceName =
   /\b(?:hosts|racks|credentials|workflowBatches|abandonedResources|discoveredMachines|expectedHosts|erasureCertificates)\/[A-Za-z0-9-]*[A-Za-z0-9]/g;
@@ -30,7 +30,7 @@ export class Redaction {
   readonly #principal: Principal;
   readonly #store: StateStore;
   readonly #own: ReadonlySet<string>;
-  readonly #hosts: HostsInSight;
+  readonly #hosts: VisibleHosts;
   readonly #known = new Map<string, boolean>();
 
   /** `asked`: the subject of the request, from the fields that its row names. */
@@ -43,7 +43,7 @@ export class Redaction {
     this.#principal = principal;
     this.#store = store;
     this.#own = new Set(asked.flatMap((text) => text.match(resourceName) ?? []));
-    this.#hosts = hostsInSight(store, principal.scope, locations);
+    this.#hosts = visibleHosts(store, principal.scope, locations);
   }
 
   /** The error as the caller may see it. */
@@ -121,6 +121,6 @@ export class Redaction {
     const [collection = '', id = ''] = name.split('/');
     if (collection === 'hosts') return (await this.#hosts.get(id)) !== undefined;
     const found = await getOrNone(this.#store, collection, id);
-    return found !== undefined && (await isInSight(this.#principal.scope, found, this.#hosts));
+    return found !== undefined && (await isVisible(this.#principal.scope, found, this.#hosts));
   }
 }

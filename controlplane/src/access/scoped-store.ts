@@ -3,9 +3,9 @@
  * can return it, count it, or name it in a page token.
  *
  * Invariants:
- * 1. A record out of sight is as absent as one that never existed, for every kind of read.
- * 2. A watch reports a record as deleted when the record leaves sight, and only if it was in sight.
- * 3. The history of a record shows only the changes that were in sight when they were made.
+ * 1. A hidden record is as absent as one that never existed, for every kind of read.
+ * 2. A watch reports a record as deleted when the record is hidden, and only if it was visible.
+ * 3. The history of a record shows only the changes that were visible when they were made.
  *
  * Must not: be given to a writer; checks of a change have to see everything.
  */
@@ -20,24 +20,24 @@ import type {
 } from '@rackwright/store';
 import type { HostLocations } from './host-locations.ts';
 import type { Scope } from './principal.ts';
-import { type HostsInSight, hostsInSight, isInSight } from './sight.ts';
+import { isVisible, type VisibleHosts, visibleHosts } from './visibility.ts';
 
 /** The most keys whose visibility one watch remembers. */
 const rememberedMax = 65_536;
 
 /**
- * The part of the store in sight of this scope. With `collections`, all others are unrestricted.
+ * The part of the store that this scope shows. With `collections`, all others are unrestricted.
  */
 export function scopedStore(
   inner: StateStore,
   scope: Scope,
-  { collections, locations }: Sight,
+  { collections, locations }: ScopeOptions,
 ): StateStore {
   return new ScopedStore(inner, scope, collections, locations);
 }
 
 /** How far a scope shows. */
-export interface Sight {
+export interface ScopeOptions {
   readonly collections?: readonly string[];
   readonly locations: HostLocations;
 }
@@ -111,19 +111,19 @@ class ScopedStore implements StateStore {
 
   async list(prefix: string, page?: ListPage): Promise<Listing> {
     const hosts = this.#hosts();
-    if (page === undefined) return this.#listInSight(prefix, undefined, hosts);
-    const first = await this.#listInSight(prefix, page, hosts);
+    if (page === undefined) return this.#listVisible(prefix, undefined, hosts);
+    const first = await this.#listVisible(prefix, page, hosts);
     let { entries, lastKey } = first;
     while (entries.length < page.limit && lastKey !== undefined) {
-      const next = await this.#listInSight(prefix, { ...page, after: lastKey }, hosts);
+      const next = await this.#listVisible(prefix, { ...page, after: lastKey }, hosts);
       entries = [...entries, ...next.entries].slice(0, page.limit);
       lastKey = next.lastKey;
     }
     return { entries, before: first.before };
   }
 
-  /** The entries of one page that are in sight, and the key after which the next page begins. */
-  async #listInSight(prefix: string, page: ListPage | undefined, hosts: HostsInSight) {
+  /** The entries of one page that are visible, and the key after which the next page begins. */
+  async #listVisible(prefix: string, page: ListPage | undefined, hosts: VisibleHosts) {
     const { entries, before } = await this.#inner.list(prefix, page);
     const seen = await Promise.all(entries.map((entry) => this.#sees(entry, hosts)));
     const isLast = page === undefined || entries.length < page.limit;
@@ -133,7 +133,7 @@ class ScopedStore implements StateStore {
 
   async history(key: string) {
     const changes = await this.#inner.history(key);
-    return (await this.#inSightThen(changes.toReversed(), undefined)).toReversed();
+    return (await this.#visibleThen(changes.toReversed(), undefined)).toReversed();
   }
 
   async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
@@ -144,7 +144,7 @@ class ScopedStore implements StateStore {
       before.kind === 'more' && last?.kind === 'delete'
         ? (await this.#inner.past(key, 1, before.from)).changes[0]
         : undefined;
-    return { changes: await this.#inSightThen(past.changes, older), before };
+    return { changes: await this.#visibleThen(past.changes, older), before };
   }
 
   watch(from: StoreRevision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
@@ -188,14 +188,14 @@ class ScopedStore implements StateStore {
     return this.#inner.close();
   }
 
-  #hosts(): HostsInSight {
-    return hostsInSight(this.#inner, this.#scope, this.#locations);
+  #hosts(): VisibleHosts {
+    return visibleHosts(this.#inner, this.#scope, this.#locations);
   }
 
-  async #sees(judged: { key: string; value: Uint8Array }, hosts: HostsInSight): Promise<boolean> {
+  async #sees(judged: { key: string; value: Uint8Array }, hosts: VisibleHosts): Promise<boolean> {
     const collection = judged.key.split('.')[0] ?? '';
     if (this.#only !== undefined && !this.#only.includes(collection)) return true;
-    return isInSight(this.#scope, judged, hosts);
+    return isVisible(this.#scope, judged, hosts);
   }
 
   /** Invariant 2. */
@@ -209,7 +209,7 @@ class ScopedStore implements StateStore {
     return wasSeen ? { kind: 'delete', key, revision, writeId } : undefined;
   }
 
-  /** Facts are shown only with their host: facts of a host out of sight are not shown. */
+  /** Facts are shown only with their host: facts of a hidden host are not shown. */
   async #isOfSeenHost(key: string, seen: Map<string, boolean>): Promise<boolean> {
     const [collection, hostId = ''] = key.split('.');
     if (collection !== 'facts' || this.#only?.includes('hosts') === false) return true;
@@ -222,7 +222,7 @@ class ScopedStore implements StateStore {
     return isSeen;
   }
 
-  /** Whether the previous version was in sight. */
+  /** Whether the previous version was visible. */
   async #wasSeen(key: string, revision: StoreRevision): Promise<boolean> {
     const earlier = (await this.#inner.history(key)).findLast(
       (change) => change.revision < revision,
@@ -231,7 +231,7 @@ class ScopedStore implements StateStore {
   }
 
   /** Invariant 3; changes newest first. A deletion is judged by the value that it deleted. */
-  async #inSightThen(changes: readonly Change[], older: Change | undefined): Promise<Change[]> {
+  async #visibleThen(changes: readonly Change[], older: Change | undefined): Promise<Change[]> {
     const hosts = this.#hosts();
     const kept: Change[] = [];
     for (const [index, change] of changes.entries()) {

@@ -37,7 +37,7 @@ export function* hostKeysBy(
 }
 
 /**
- * Present records of the hosts in sight whose field has this value, in order of their keys. Throws
+ * Present records of the visible hosts whose field has this value, in order of their keys. Throws
  * for a host whose record cannot be decoded: it may be one of them.
  */
 export async function hostsBy(

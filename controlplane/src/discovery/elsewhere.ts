@@ -15,7 +15,7 @@ interface Seen {
   readonly mac: string;
 }
 
-/** The latest sightings, by the name of the host or machine. */
+/** The latest observations, by the name of the host or machine. */
 export class SeenElsewhere {
   readonly #seen = new Map<string, Seen>();
 

@@ -35,14 +35,14 @@ export interface IntakeDependencies {
   readonly reportHost: (hostId: HostId, report: agent.Report) => Promise<unknown>;
 }
 
-/** The basis of a decision about a sighted machine. */
-export interface SightingContext {
+/** The basis of a decision about a discovered machine. */
+export interface IntakeContext {
   readonly snapshot: DiscoverySnapshot;
   /** Read only when the rack's list is full. */
   readonly ofRack: () => Promise<DiscoverySnapshot>;
 }
 
-/** What becomes of a sighted machine. */
+/** What becomes of a discovered machine. */
 export type IntakeVerdict =
   | { readonly kind: 'listed' }
   /** It is a host, and its agent should have recognized it. */
@@ -72,7 +72,7 @@ export class Intake {
   /** Lists the machine, unless it is a host or is refused. */
   async takeIn(
     seen: KeptMachine,
-    { snapshot, ofRack }: SightingContext,
+    { snapshot, ofRack }: IntakeContext,
   ): Promise<IntakeVerdict | LostWrite> {
     const { machine: fresh, traits } = seen;
     const { rack } = fresh;
@@ -122,7 +122,7 @@ export class Intake {
   async #makeRoom(
     seen: KeptMachine,
     snapshot: DiscoverySnapshot,
-    ofRack: SightingContext['ofRack'],
+    ofRack: IntakeContext['ofRack'],
   ): Promise<'made' | 'none' | 'changed'> {
     const decision = judge(seen, snapshot);
     if (decision.kind === 'wait' && !decision.fits) return 'none';

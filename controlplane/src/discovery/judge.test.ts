@@ -65,16 +65,16 @@ const host: KnownHost = {
 
 test('a machine that is a host by MAC, inventory or BMC is not accepted', () => {
   const byMac = { ...host, bootMacs: [mac] };
-  const bySight = { ...host, traits: machine().traits };
+  const byTraits = { ...host, traits: machine().traits };
   const byBmc = { ...host, bmcIdentity: { guid: new Uint8Array(), serial: 'SW-1' } };
   const expected = [line('h1', { serial: 'SW-1' })];
-  for (const known of [byMac, bySight, byBmc]) {
+  for (const known of [byMac, byTraits, byBmc]) {
     expect(judge(machine(), snapshot({ hosts: [known], expected })).kind).toBe('host');
   }
   expect(hostOf(machine(), [byMac])?.words).toBe('it is hosts/h9');
   const moved = { ...byMac, rack: 'racks/r2' };
   expect(hostOf(machine(), [moved])?.words).toBe('it is hosts/h9 of racks/r2');
-  expect(hostOf(machine(), [bySight])?.words).toContain(`whose boot MACs lack ${mac}`);
+  expect(hostOf(machine(), [byTraits])?.words).toContain(`whose boot MACs lack ${mac}`);
   expect(judge(machine(), snapshot({ hosts: [host], expected })).kind).toBe('accept');
 });
 
@@ -86,11 +86,11 @@ test('a machine that is a host of another rack stays on the list of its rack', (
     words: 'it is hosts/h9 of racks/r2',
   });
   // The other rack's agent reports this of its own host; that does not count for this machine.
-  const bySight = { ...host, traits: machine().traits, rack: 'racks/r2' };
+  const byTraits = { ...host, traits: machine().traits, rack: 'racks/r2' };
   const expected = [line('h1', { serial: 'SW-1' })];
-  expect(judge(machine(), snapshot({ hosts: [bySight], expected })).kind).toBe('accept');
-  const here = { ...bySight, hostId: 'h8', name: 'hosts/h8', rack: 'racks/r1' } as const;
-  expect(judge(machine(), snapshot({ hosts: [bySight, here], expected })).kind).toBe('host');
+  expect(judge(machine(), snapshot({ hosts: [byTraits], expected })).kind).toBe('accept');
+  const here = { ...byTraits, hostId: 'h8', name: 'hosts/h8', rack: 'racks/r1' } as const;
+  expect(judge(machine(), snapshot({ hosts: [byTraits, here], expected })).kind).toBe('host');
 });
 
 test('a machine matches a line only if every value of the line fits', () => {

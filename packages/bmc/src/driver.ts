@@ -147,7 +147,7 @@ export type BmcTransient = {
 export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFailed | BmcTransient;
 
 /** The result of one look. */
-export interface BmcSight {
+export interface BmcPowerAndHealth {
   readonly power: PowerState;
   /** Undefined: unreported. */
   readonly health?: HardwareHealth;
@@ -303,7 +303,7 @@ export interface BmcDriver extends BmcReadings {
   readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>>;
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>>;
   /** Power, and the hardware's health from the same answer. */
-  readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>>;
+  readPowerAndHealth(signal?: AbortSignal): Promise<BmcResult<BmcPowerAndHealth>>;
   /**
    * Sets the override for the next boot and reads it back. Absent: the device switches power and
    * nothing else, so the machine boots by its own order.

@@ -40,7 +40,7 @@ export {
   type LeaseRecords,
   type SetAside,
 } from './server/lease-book.ts';
-export { afterSighting, isQuiet, type Quiet, serving } from './server/other-server.ts';
+export { afterOtherServer, isQuiet, type Quiet, serving } from './server/other-server.ts';
 export type { SubnetSettings } from './server/reply.ts';
 export { type OtherAnswer, readServerRequest, type ServerRequest } from './server/request.ts';
 export {

@@ -32,7 +32,7 @@ export interface Continuing {
   readonly begun?: true;
   /** It waits for a slot, and has not begun: 1 is next. */
   readonly queuePlace?: number;
-  /** The sights of an awaited host, the last of each kind. */
+  /** The signs of an awaited host, the last of each kind. */
   readonly signs?: readonly agent.HostSign[];
 }
 

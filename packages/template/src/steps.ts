@@ -4,7 +4,7 @@ import { type ActionKind, actionNames, actions, besideNames, type ReadAction } f
 import { durationProblem, secondsOf } from './duration.ts';
 import { typeOf } from './expression/check.ts';
 import { parseExpression } from './expression/parse.ts';
-import type { OutOfSight, StepsInSight, Surroundings } from './expression/references.ts';
+import type { ReferableSteps, Surroundings, UnreferableReason } from './expression/references.ts';
 import { typeNames } from './expression/values.ts';
 import {
   type Field,
@@ -74,7 +74,7 @@ export function readSteps(
   );
   refuseTwice(reading, outlines);
   const parsed = outlines.map((each) =>
-    stepOf(reading, each, { variables: types, steps: inSight(each, outlines) }, outlines),
+    stepOf(reading, each, { variables: types, steps: referableSteps(each, outlines) }, outlines),
   );
   refuseCalls(reading, outlines, parsed);
   return parsed.filter((step) => step !== undefined);
@@ -112,8 +112,8 @@ function refuseTwice({ problems }: ParseContext, outlines: readonly Outline[]): 
 }
 
 /** A step sees those before it; a handler sees every step, for it may be called at any time. */
-function inSight(step: Outline, outlines: readonly Outline[]): StepsInSight {
-  const others = new Map<string, OutOfSight>();
+function referableSteps(step: Outline, outlines: readonly Outline[]): ReferableSteps {
+  const others = new Map<string, UnreferableReason>();
   const before: string[] = [];
   const position = outlines.indexOf(step);
   for (const [index, { name, handler }] of outlines.entries()) {

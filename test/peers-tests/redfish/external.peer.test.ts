@@ -152,7 +152,7 @@ async function hasNoVolumes(driver: BmcDriver): Promise<void> {
 /** What the others say beside power and boot, as they were shipped. */
 const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void>>> = {
   'sushy-tools': async (driver) => {
-    assert.equal((await driver.readSight()).kind, 'ok');
+    assert.equal((await driver.readPowerAndHealth()).kind, 'ok');
     const settings = new Map([['Threads', 'Disabled']]);
     for (const read of [
       driver.readFirmware?.(),
@@ -165,7 +165,7 @@ const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void
     }
   },
   'redfish-mockup-server': async (driver) => {
-    const seen = await driver.readSight();
+    const seen = await driver.readPowerAndHealth();
     assert.deepEqual(seen, {
       kind: 'ok',
       value: { power: 'on', health: { level: 'ok', words: '' } },

@@ -63,13 +63,13 @@ export function createCredentialService(deps: RpcDependencies): BoundService {
     createCredential: (request) => createCredential(deps, request),
     getCredential: async ({ name }) => {
       const { record, revision } = await existing(deps, name);
-      return inSight(deps, present(deps, record, revision));
+      return visiblePart(deps, present(deps, record, revision));
     },
     listCredentials: async (request) => {
       const page = await listPage(deps.store, 'credentials', request, '', ({ value, revision }) =>
         present(deps, fromBinary(wire.CredentialRecordSchema, value), revision),
       );
-      const credentials = await Promise.all(page.items.map((each) => inSight(deps, each)));
+      const credentials = await Promise.all(page.items.map((each) => visiblePart(deps, each)));
       return { credentials, nextPageToken: page.nextPageToken };
     },
     updateCredential: (request) => updateCredential(deps, request),
@@ -112,7 +112,7 @@ function present(
 }
 
 /** Names no rack to a caller that does not see the rack: `store` shows what the caller sees. */
-async function inSight(
+async function visiblePart(
   { store, principal }: RpcDependencies,
   credential: Credential,
 ): Promise<Credential> {

@@ -7,7 +7,7 @@ import {
   bind,
   type ListAuditRecordsRequest,
 } from '@rackwright/messages';
-import { auditInSight } from '../../access/index.ts';
+import { auditVisibility } from '../../access/index.ts';
 import { filterOf } from '../../call/filtering.ts';
 import { pageSizeOf } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
@@ -50,7 +50,7 @@ async function listAuditRecords(
   const filter = JSON.stringify(request.filter === '' ? search : [search, request.filter]);
   const token = parsePageToken(store, filter, request.pageToken);
   const before = token === '' ? undefined : Number(token);
-  const isSeen = await auditInSight(fleetView, principal.scope);
+  const isSeen = await auditVisibility(fleetView, principal.scope);
   const isWanted = (record: AuditRecord) => isSeen(record) && matches(record);
   const page = await answered(searchAudit(store.log, search, size, before, isWanted));
   const nextPageToken =

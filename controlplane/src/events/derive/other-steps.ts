@@ -36,7 +36,7 @@ function endedRuns(record: wire.WorkflowRecord | undefined): readonly WorkflowRu
   return runs.filter(({ state }) => !openStates.has(state));
 }
 
-/** A newly listed machine; another sighting is no event. */
+/** A newly listed machine; another observation is no event. */
 export function machineSteps({
   segments,
   before,

@@ -120,7 +120,7 @@ function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
   return {
     readIdentity: (signal) => driver.readIdentity(signal),
     powerState: (signal) => driver.powerState(signal),
-    readSight: (signal) => driver.readSight(signal),
+    readPowerAndHealth: (signal) => driver.readPowerAndHealth(signal),
     setIndicator: (lit, signal) => driver.setIndicator(lit, signal),
     resetBmc: (signal) => driver.resetBmc(signal),
     setBootOverride: (override, signal) => overrideOf(driver)(override, signal),

@@ -5,8 +5,8 @@ import {
   type BmcDriver,
   type BmcFailed,
   type BmcIdentity,
+  type BmcPowerAndHealth,
   type BmcResult,
-  type BmcSight,
   type BmcTransient,
   type BootOverride,
   failed,
@@ -119,19 +119,19 @@ export class IpmiDriver implements BmcDriver {
     return this.#raw(commands.chassisStatus, chassisPower, signal);
   }
 
-  readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
-    const sight = (bytes: readonly number[]): BmcSight | undefined => {
+  readPowerAndHealth(signal?: AbortSignal): Promise<BmcResult<BmcPowerAndHealth>> {
+    const parse = (bytes: readonly number[]): BmcPowerAndHealth | undefined => {
       const power = chassisPower(bytes);
       const health = chassisHealth(bytes);
       return power === undefined || health === undefined ? undefined : { power, health };
     };
-    return this.#raw(commands.chassisStatus, sight, signal);
+    return this.#raw(commands.chassisStatus, parse, signal);
   }
 
   async readSensors(signal?: AbortSignal): Promise<BmcResult<BmcSensors>> {
     const listed = await this.#call(commands.sensors, signal, ipmiRest.read, listing);
     if (listed.kind !== 'ok') return listed;
-    const seen = await this.readSight(signal);
+    const seen = await this.readPowerAndHealth(signal);
     if (seen.kind === 'transient') return seen;
     const health = seen.kind === 'ok' ? seen.value.health : undefined;
     return ok({ ...(health === undefined ? {} : { health }), ...sensorsOf(listed.value) });

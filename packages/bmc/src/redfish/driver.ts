@@ -14,8 +14,8 @@ import {
   type BmcIdentity,
   type BmcInventory,
   type BmcPart,
+  type BmcPowerAndHealth,
   type BmcResult,
-  type BmcSight,
   type BootOverride,
   type FirmwareOrder,
   failed,
@@ -95,7 +95,7 @@ export class RedfishDriver implements BmcDriver {
     return this.#once((talk) => this.#readPower(talk, signal), signal);
   }
 
-  readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
+  readPowerAndHealth(signal?: AbortSignal): Promise<BmcResult<BmcPowerAndHealth>> {
     return this.#once(async (talk) => {
       const system = await this.#system(talk, signal);
       const power = system.kind === 'ok' ? powerIn(system.value) : system;

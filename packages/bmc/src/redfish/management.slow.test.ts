@@ -48,12 +48,12 @@ describe('sensors', () => {
   test('come with what the machine is as a whole, and a look at power tells the same', async () => {
     const { driver, bmc } = await start({ sensors, health: 'Critical' });
     expect(value(await driver.readSensors()).health?.level).toBe('critical');
-    expect(value(await driver.readSight())).toMatchObject({
+    expect(value(await driver.readPowerAndHealth())).toMatchObject({
       power: 'off',
       health: { level: 'critical' },
     });
     bmc.setHealth('OK');
-    expect(value(await driver.readSight()).health).toEqual({ level: 'ok', words: '' });
+    expect(value(await driver.readPowerAndHealth()).health).toEqual({ level: 'ok', words: '' });
   });
 });
 

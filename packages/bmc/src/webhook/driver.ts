@@ -14,8 +14,8 @@ import {
   type BmcDriver,
   type BmcFailed,
   type BmcIdentity,
+  type BmcPowerAndHealth,
   type BmcResult,
-  type BmcSight,
   failed,
   ok,
   type PowerState,
@@ -76,7 +76,7 @@ export class WebhookDriver implements BmcDriver {
     return read.kind === 'ok' ? ok(read.value.power) : read;
   }
 
-  async readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
+  async readPowerAndHealth(signal?: AbortSignal): Promise<BmcResult<BmcPowerAndHealth>> {
     const power = await this.powerState(signal);
     return power.kind === 'ok' ? ok({ power: power.value }) : power;
   }

@@ -10,8 +10,8 @@ export type Quiet =
 
 export const serving: Quiet = { kind: 'serving' };
 
-/** Our state after a sight of another server; `isNews` when people should learn of it. */
-export function afterSighting(
+/** Our state after an answer of another server; `isNews` when people should learn of it. */
+export function afterOtherServer(
   before: Quiet,
   serverAddress: string,
   nowMs: number,

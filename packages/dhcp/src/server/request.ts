@@ -37,7 +37,7 @@ export interface ServerRequest {
   readonly ignored: readonly IgnoredOption[];
 }
 
-/** The sight of another server: its answer to us, for example to a probe of ours. */
+/** The answer of another server to us, for example to a probe of ours. */
 export interface OtherAnswer {
   readonly kind: 'otherAnswer';
   readonly packet: DhcpPacket;

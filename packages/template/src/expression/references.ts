@@ -50,18 +50,18 @@ export const stepStates = ['pending', 'running', 'succeeded', 'failed', 'skipped
 export interface Surroundings {
   readonly variables: ReadonlyMap<string, ValueType>;
   /** Steps that may be referred to; undefined where none may. */
-  readonly steps: StepsInSight | undefined;
+  readonly steps: ReferableSteps | undefined;
 }
 
-export interface StepsInSight {
+export interface ReferableSteps {
   readonly before: readonly string[];
   /** Other steps of the template, and why they cannot be referred to. */
-  readonly others: ReadonlyMap<string, OutOfSight>;
+  readonly others: ReadonlyMap<string, UnreferableReason>;
 }
 
-export type OutOfSight = 'itself' | 'later' | 'handler';
+export type UnreferableReason = 'itself' | 'later' | 'handler';
 
-const outOfSight: Readonly<Record<OutOfSight, (step: string) => string>> = {
+const unreferableTexts: Readonly<Record<UnreferableReason, (step: string) => string>> = {
   itself: (step) => `${step} is this step; it has not ended yet`,
   later: (step) => `the step ${step} comes later; only steps before this one have ended`,
   handler: (step) => `${step} is a handler; only steps can be asked about`,
@@ -164,7 +164,7 @@ function step(
     return { message: 'steps is no value; write steps.NAME.state, .exitCode or .output' };
   }
   const other = steps.others.get(name);
-  if (other !== undefined) return { message: outOfSight[other](quoted(name)) };
+  if (other !== undefined) return { message: unreferableTexts[other](quoted(name)) };
   if (!steps.before.includes(name)) {
     return {
       message: `there is no step ${quoted(name)} before this one${meant(name, steps.before)}`,

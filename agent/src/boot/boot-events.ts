@@ -2,7 +2,7 @@
  * What the boot path sees of boots into the runner, step by step, for reports to people. Other
  * boots are not reported.
  *
- * G1 A sight is reported at once and decides nothing. An observer that throws costs a log line.
+ * G1 An event is reported at once and decides nothing. An observer that throws costs a log line.
  */
 
 import type { BootClientKind, Mac } from '@rackwright/dhcp';
@@ -25,7 +25,7 @@ export type BootStage =
 /** The program in the machine that asks. */
 export type BootProgram = 'firmware' | 'loader' | 'system';
 
-export interface BootSight {
+export interface BootEvent {
   readonly hostUid: HostUid;
   /** The operation of the boot. */
   readonly operationId: OperationId;
@@ -45,25 +45,25 @@ export interface BootSight {
   readonly givesAddresses?: boolean;
 }
 
-export interface SightParts {
+export interface BootEventsParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly memory: () => BootMemory;
   /** Called synchronously; must be quick. */
-  readonly onSight: (sight: BootSight) => void;
+  readonly onEvent: (event: BootEvent) => void;
   /** Names of the runner's files; all others are loaders. */
   readonly kernel: string;
   readonly initrd: string;
 }
 
 /** A file on its way. */
-export interface FileSight {
+export interface BootFileTransfer {
   sent(bytes: number): void;
   failed(problem: string): void;
 }
 
 /** One DHCP request and its outcome. */
-export interface DhcpSight {
+export interface DhcpExchange {
   readonly mac: Mac;
   readonly asked: 'discover' | 'request';
   /** Absent: it is no boot firmware. */
@@ -95,15 +95,15 @@ type BootFile = keyof typeof programsOfFiles;
 /** Stands for the script, which is no file. */
 export const scriptName = Symbol('script');
 
-export class BootSights {
-  readonly #parts: SightParts;
+export class BootEvents {
+  readonly #parts: BootEventsParts;
 
-  constructor(parts: SightParts) {
+  constructor(parts: BootEventsParts) {
     this.#parts = parts;
   }
 
   /** Records a DHCP request, with the decision on its MAC. */
-  dhcp(decision: BootDecision, asked: DhcpSight): void {
+  dhcp(decision: BootDecision, asked: DhcpExchange): void {
     if (decision.kind !== 'runner') return;
     const { mac, client, givesAddresses, isGranted, problem } = asked;
     const program = client === undefined ? 'system' : programs[client];
@@ -122,7 +122,7 @@ export class BootSights {
     mac: Mac,
     name: string | typeof scriptName,
     transport: 'tftp' | 'http',
-  ): FileSight | undefined {
+  ): BootFileTransfer | undefined {
     const { clock, memory } = this.#parts;
     const decision = bootDecision(memory(), mac, clock.nowMs());
     if (decision.kind !== 'runner') return undefined;
@@ -143,11 +143,11 @@ export class BootSights {
     return name === kernel ? 'kernel' : name === initrd ? 'initrd' : 'loader';
   }
 
-  #tell(sight: BootSight): void {
+  #tell(event: BootEvent): void {
     try {
-      this.#parts.onSight(sight);
+      this.#parts.onEvent(event);
     } catch (error) {
-      this.#parts.log.error({ mac: sight.mac }, 'observer of boots failed', error);
+      this.#parts.log.error({ mac: event.mac }, 'observer of boots failed', error);
     }
   }
 }

@@ -15,8 +15,8 @@ import { includes, includesRack, isUnscoped, poolLabel, type Scope } from './pri
 /** A record of a host's creation may be this much older than the host: clocks differ. */
 const slackMs = 5_000;
 
-/** Whether a record is in sight, by the hosts as they are now. */
-export async function auditInSight(
+/** Whether a record is visible, by the hosts as they are now. */
+export async function auditVisibility(
   view: Pick<FleetView, 'caughtUp' | 'row'>,
   scope: Scope,
 ): Promise<(record: AuditRecord) => boolean> {

@@ -3,10 +3,9 @@
  *
  * Invariants:
  * 1. Every collection has a rule; a record without a rule is hidden from every caller with a scope.
- * 2. The visibility of a host follows from its own record. A record that belongs to a host is in
- *    sight with the host of the same uid. When a host is removed, its certificates are out of
- *    sight.
- * 3. A record about several hosts is in sight when all of them are.
+ * 2. The visibility of a host follows from its own record. A record that belongs to a host is
+ *    visible with the host of the same uid. When a host is removed, its certificates are hidden.
+ * 3. A record about several hosts is visible when all of them are.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Host, type HostId, store as wire } from '@rackwright/messages';
@@ -18,22 +17,22 @@ import { includes, includesRack, locationOf, type Scope } from './principal.ts';
 /** A record, as a rule reads it. */
 export type JudgedRecord = Pick<Entry, 'key' | 'value'>;
 
-/** The hosts in sight, for one call or one change; each host is read at most once. */
-export interface HostsInSight {
-  /** The host of this id, by its own record; undefined: it is out of sight or does not exist. */
+/** The visible hosts, for one call or one change; each host is read at most once. */
+export interface VisibleHosts {
+  /** The host of this id, by its own record; undefined: it is hidden or does not exist. */
   get(hostId: HostId): Promise<Pick<Host, 'uid'> | undefined>;
   /** Whether any of them has this: "racks/RACK" or "credentials/CREDENTIAL". */
   some(field: LocationField, name: string): boolean;
 }
 
-type Rule = (scope: Scope, judged: JudgedRecord, hosts: HostsInSight) => boolean | Promise<boolean>;
+type Rule = (scope: Scope, judged: JudgedRecord, hosts: VisibleHosts) => boolean | Promise<boolean>;
 
 const always: Rule = () => true;
 
 /** By the first segment of the key (invariant 1). */
 const rules: Readonly<Record<string, Rule>> = {
   hosts: (scope, { value }) => hostWithin(scope, value) !== undefined,
-  racks: rackInSight,
+  racks: isRackVisible,
   workflows: async (_scope, { key }, hosts) => (await hosts.get(segment(key, 1))) !== undefined,
   erasureCertificates: async (_scope, { key, value }, hosts) => {
     const { host } = fromBinary(wire.CertificateRecordSchema, value);
@@ -76,7 +75,7 @@ const rules: Readonly<Record<string, Rule>> = {
   // The same for everybody.
   templates: always,
   fleet: always,
-  // Found only by a uid in the record of a host, or a pool, that is in sight.
+  // Found only by a uid in the record of a host, or a pool, that is visible.
   facts: always,
   runs: always,
   erasureEvidence: always,
@@ -88,21 +87,21 @@ const rules: Readonly<Record<string, Rule>> = {
 };
 
 /** Whether a caller with this scope sees the record. */
-export async function isInSight(
+export async function isVisible(
   scope: Scope,
   judged: JudgedRecord,
-  hosts: HostsInSight,
+  hosts: VisibleHosts,
 ): Promise<boolean> {
   const rule = rules[segment(judged.key, 0)];
   return rule !== undefined && (await rule(scope, judged, hosts));
 }
 
 /** The hosts of the store that are in the scope; `locations` knows where all hosts are. */
-export function hostsInSight(
+export function visibleHosts(
   store: StateStore,
   scope: Scope,
   locations: HostLocations,
-): HostsInSight {
+): VisibleHosts {
   const known = new Map<HostId, Promise<Host | undefined>>();
   return {
     get: (hostId) => {
@@ -169,10 +168,10 @@ export async function getOrNone(
 }
 
 /** A scope of pools sees the racks in which it has hosts. */
-async function rackInSight(
+async function isRackVisible(
   scope: Scope,
   { key }: JudgedRecord,
-  hosts: HostsInSight,
+  hosts: VisibleHosts,
 ): Promise<boolean> {
   const name = `racks/${segment(key, 1)}`;
   if (scope.racks.length > 0) return scope.racks.includes(name);
