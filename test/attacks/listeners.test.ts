@@ -155,7 +155,7 @@ describe('a server that poses as the control plane', () => {
     expect(refused.code).toBe(6);
     expect(refused.err).not.toContain(fixture.token);
     expect(Buffer.concat(heard)).toHaveLength(0);
-    // To the one that its operator believes, the same command speaks.
+    // To the one that its operator trusts, the same command speaks.
     expect((await rackList(port, certificatePem)).code).toBe(6);
     expect(Buffer.concat(heard).length).toBeGreaterThan(0);
     const { operatorsPort } = fixture.controlPlane;

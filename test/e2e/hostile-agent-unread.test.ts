@@ -88,7 +88,7 @@ test('an agent that reads nothing is out when its key is revoked, and another bo
   const successor = new AgentStream(site.port, await enrol(channel, token));
   successor.hello({ id: 'successor', generation: 1n });
   expect(await successor.settled()).toBe(true);
-  // What it said after it was out has not been believed.
+  // What it said after it was out has not been accepted.
   expect(await isOn()).toBe(true);
   await deaf.closed;
   expect(await successor.settled()).toBe(true);

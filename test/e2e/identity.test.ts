@@ -65,7 +65,7 @@ test('the authority is rotated under load, until nothing is left of the old one'
       const begun = await site.clients.authorities.rotateAuthority(call);
       expect(begun.authorities.map(({ stage }) => stage)).toEqual([Stage.ACTIVE, Stage.NEXT]);
       await until('the old authority to be gone', async () => {
-        // The file that operators are given follows, and believes both in between.
+        // The file that operators are given follows, and trusts both in between.
         await site.connect();
         const now = await site.clients.authorities.getAuthorities({});
         return now.authorities.some(({ sha256 }) => sha256 === old?.sha256) ? undefined : true;

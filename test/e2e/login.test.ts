@@ -1,6 +1,6 @@
 /**
  * `rackwright login` by device code (RFC 8628) at an identity provider that really listens, and the
- * control plane that believes what it has signed: each a program or a server of its own.
+ * control plane that accepts what it has signed: each a program or a server of its own.
  */
 import { generateKeyPairSync, sign as signed } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';

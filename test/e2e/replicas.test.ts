@@ -138,7 +138,7 @@ test('the authority changes on both replicas under load, though one of them is k
     const one = authorities.find(({ stage }) => stage === Stage.NEXT);
     return one?.waits.some(({ rack }) => rack === 'racks/r2') ? one : undefined;
   });
-  await until('the agent that is there to believe it', () =>
+  await until('the agent that is there to trust it', () =>
     site.box('r1').renewal?.trusted().includes(next.sha256) ? true : undefined,
   );
   let isOver = false;
@@ -154,7 +154,7 @@ test('the authority changes on both replicas under load, though one of them is k
   await b.start();
   for (const replica of both()) {
     await until(`nothing to be left of the old one at ${replica.name}`, async () => {
-      // The file that operators are given follows, and believes both in between.
+      // The file that operators are given follows, and trusts both in between.
       await replica.connect();
       const { authorities } = await replica.clients.authorities.getAuthorities({});
       return authorities.some(({ sha256 }) => sha256 === old?.sha256) ? undefined : true;

@@ -1,6 +1,6 @@
 /**
  * How often a machine was reset from within: by what QEMU itself says on its control socket, so
- * that no program of ours has to be believed.
+ * that no program of ours has to be trusted.
  *
  * 1. QEMU ends when the machine is switched off and another one begins at the next power-on; the
  *    count goes on over all of them.

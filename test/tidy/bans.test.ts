@@ -329,6 +329,7 @@ describe('what no code may hold, tests included', () => {
     'const a = b as unknown as C;',
     "vi.mock('./store.ts');",
     '// TODO: later',
+    'const whyNotBelieved = 1;',
     '// @ts-ignore',
     '// oxlint-disable-next-line',
   ])('finds %s', (line) => {

@@ -267,6 +267,12 @@ const assumptionBans: readonly Ban[] = [
 /** Bans for words of every kind, comments included; this folder has to name them. */
 const wordBans: readonly Ban[] = [
   {
+    // A field of log lines keeps its name.
+    pattern: /([Bb]elie(f|ve)|[Bb]elieving)(?!d:)/,
+    message:
+      'is no term; write trust of certificates and agents, accept or take as true of the rest',
+  },
+  {
     pattern: /\b(FIXME|TODO|XXX)\b/,
     message: 'is unfinished work; finish it or say in prose what is missing',
   },

@@ -307,7 +307,7 @@ describe('RunStep out of band', () => {
     expect(rig.calls).toEqual([]);
   });
 
-  test('believes no BMC that says yes and does nothing, and none that has no log', async () => {
+  test('trusts no BMC that says yes and does nothing, and none that has no log', async () => {
     const lying = setUp({ logEntries: 700, lying: true });
     expect(await runStep(lying, clear)).toMatchObject({ kind: 'failed', type: 'notApplied' });
     const without = setUp({ logEntries: undefined });

@@ -282,7 +282,7 @@ describe('the gateway for runners', () => {
     );
   });
 
-  test('believes neither of two runners that claim one boot, and reports it', async () => {
+  test('trusts neither of two runners that claim one boot, and reports it', async () => {
     const rig = await startGateway();
     const first = runnerKey();
     const link = await dial(rig);

@@ -291,7 +291,7 @@ test('before its keys are known nobody is let in, and all are told why', async (
   await voucher.principalOf(await signed());
 });
 
-test('a provider whose certificate nobody has signed whom we trust is not believed', async () => {
+test('a provider whose certificate is signed by nobody whom we trust is refused', async () => {
   const { certificatePem } = await selfSigned('another', '127.0.0.1');
   caPem = certificatePem;
   voucher = voucherOf(config);

@@ -103,7 +103,7 @@ function refusalOf(config: OidcConfig, error: unknown): unknown {
   }
   if (error instanceof errors.JWTClaimValidationFailed) return claimWrong(config, error.claim);
   if (error instanceof errors.JOSEAlgNotAllowed) {
-    const why = 'is signed in a way that is never believed here';
+    const why = 'is signed in a way that is never accepted here';
     return refused('TOKEN_WRONG', config, why, 'Let it sign with RS256 or ES256, say.');
   }
   if (error instanceof errors.JOSEError) {

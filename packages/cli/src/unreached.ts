@@ -35,14 +35,14 @@ export async function explained(
   const { host, port } = partsOf(server);
   const probe = { host, port, timeoutMs: probeTimeoutMs, clock: io.clock };
   const chain = await probeCertificates(probe);
-  const why = chain === undefined ? undefined : whyNotBelieved(wanted, chain, io.clock.nowMs());
+  const why = chain === undefined ? undefined : whyNotTrusted(wanted, chain, io.clock.nowMs());
   const toDo = 'Check --server, and that it runs there';
   const words = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;
   return new NotReached(words, { cause: error });
 }
 
 /** The problem of the certificate that is shown; undefined: none. Pure. */
-export function whyNotBelieved(
+export function whyNotTrusted(
   { server, caPem, caFile }: UnreachedServer,
   chain: readonly X509Certificate[],
   nowMs: number,

@@ -40,7 +40,7 @@ test('a device accounts for the sign that names it or has its serial', () => {
   expect(by({ devices: ['sdz'] })).toMatchObject({ kind: 'gap' });
 });
 
-test('the check believes no serial number that two devices have', () => {
+test('the check trusts no serial number that two devices have', () => {
   const devices = [disk('sda', 'A'), disk('sdb', 'A')];
   expect(signGaps([sign({ serial: 'A' })], devices)).toHaveLength(1);
 });

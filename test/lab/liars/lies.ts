@@ -22,7 +22,7 @@ export interface Span {
   readonly length: number;
 }
 
-/** What a disk may do to the one that believes it. */
+/** What a disk may do to the one that trusts it. */
 export type Lie =
   /** A stretch keeps what it has, whatever is written there. */
   | { readonly kind: 'keeps'; readonly span: Span }

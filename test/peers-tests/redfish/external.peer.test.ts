@@ -256,12 +256,12 @@ describe.each(Object.entries(services))('RedfishDriver with %s', (key, exception
   });
   afterAll(() => service?.close());
 
-  test('reads what it offers, and believes no change that it does not make', async (context) => {
+  test('reads what it offers, and accepts no change that it does not make', async (context) => {
     if (service === undefined) return context.skip(missing);
     await readings[name](new External(service.url, readBacks[name]).driver());
   });
 
-  test('inserts and ejects media, and believes only what is read back', async (context) => {
+  test('inserts and ejects media, and trusts only what is read back', async (context) => {
     if (service === undefined) return context.skip(missing);
     const image = await serveImage();
     try {

@@ -223,7 +223,7 @@ test('without the policy nothing is written to what nothing proves to be the hos
   expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.IDENTITY_UNPROVEN);
 });
 
-test('a netboot that nobody ordered is believed, for no BMC could say otherwise', () => {
+test('a netboot that nobody ordered is taken as true, for no BMC could say otherwise', () => {
   const host = byHand(HostGoal.MANAGEABLE);
   makeAvailable(host);
   const epoch = statusOf(host).useEpoch;

@@ -26,7 +26,7 @@ const causes: Readonly<Record<string, Cause>> = {
   TOKEN_EXPIRED: out('What the identity provider has sent had expired already'),
   TOKEN_NOT_YET: out('What the identity provider has sent is not valid yet: its clock is ahead'),
   TOKEN_WRONG_AUDIENCE: out('What the identity provider has sent was made for another program'),
-  TOKEN_WRONG: out('What the identity provider has sent is not believed'),
+  TOKEN_WRONG: out('What the identity provider has sent is not accepted'),
   HOST_WRONG: out('The address of this page is none that the identity provider can lead back to'),
   ISSUER_WITHOUT_BROWSER: out('The identity provider offers no sign-in by a browser'),
   NOT_FOUND: out('No identity provider is configured for browsers'),

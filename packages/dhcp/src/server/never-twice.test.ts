@@ -17,7 +17,7 @@ const plan: AddressPlanSettings = {
 };
 
 /**
- * The state of one client: its offer, the address that it believes to have, and all that it may
+ * The state of one client: its offer, the address that it takes for its own, and all that it may
  * still use, also when it has asked for another one meanwhile.
  */
 interface Client {
@@ -123,7 +123,7 @@ class Clients {
         client.useUntilMs.set(address, this.site.nowMs + leaseSeconds * 1_000);
         return;
       default:
-        // A refused client believes in no address; but it may release the old one late.
+        // A refused client takes no address for its own; but it may release the old one late.
         delete client.address;
     }
   }

@@ -2,7 +2,7 @@
  * The server's packets (RFC 2131 table 3) and where they go (§4.1).
  *
  * R1 A packet that refuses an address carries no other, and reaches the client with each address
- *    that it may believe to have.
+ *    that it may take for its own.
  * R2 Nothing is sent to an address that a client does not have yet: without raw sockets it would
  *    not arrive, so the packet is broadcast.
  */

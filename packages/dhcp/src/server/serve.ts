@@ -187,7 +187,7 @@ function bind(desk: Desk, address: string): ServerDecision {
 }
 
 /**
- * A client that believes to have an address already. A known host is on record even when its lease
+ * A client that takes an address for its own already. A known host is on record even when its lease
  * is not (a file that was lost): it keeps an address that nobody else has. For a stranger without a
  * lease we have no record and stay silent, unless the address is of another network.
  */
@@ -206,7 +206,7 @@ function confirm(desk: Desk, address: string): ServerDecision {
 }
 
 /**
- * Only the client's own address, and few of them: a client that believes every address to be in
+ * Only the client's own address, and few of them: a client that takes every address to be in
  * use (a switch that answers for all of them) must not use up the range.
  */
 function decline({ request, addresses, settings }: Desk, address: string): ServerDecision {

@@ -1,5 +1,5 @@
 /**
- * First contact by fingerprint: reads the chain that a server shows, without believing it, and
+ * First contact by fingerprint: reads the chain that a server shows, without trusting it, and
  * picks the one certificate whose SHA-256 is known beforehand. That certificate is then the only
  * root of a second, fully checked connection.
  *

@@ -271,7 +271,7 @@ describe('who may call', () => {
     expect(calls).toBe(1 + refused.length);
   });
 
-  test('a client believes only the CA and the name that it was given', async () => {
+  test('a client trusts only the CA and the name that it was given', async () => {
     const server = await start([health(() => ({}))]);
     const wrongCa = createClient(Health, dial(server, { caPem: foreignCa.caPem })).check({});
     expect((await failureOf(wrongCa)).error.kind).toBe('unavailable');

@@ -25,7 +25,7 @@ useFolder();
 
 const crypto = { transport: 'nvme', nvme: { cryptoEraseSupported: true } };
 
-test('a cryptographic erase whose marks are lost afterwards is not believed', async () => {
+test('a cryptographic erase whose marks are lost afterwards is not accepted', async () => {
   addDisk('nvme0', crypto);
   let formatted = false;
   let dropped = 0;

@@ -99,7 +99,7 @@ export class CheckedWrites {
     if (length === transferBytesMax) this.#probes.note(offset, bytes);
   }
 
-  /** Zeros on the disk, as the caller believes. */
+  /** Zeros on the disk, as the caller assumes. */
   made(offset: number, length: number): void {
     this.#filling.pieces.push({ offset, length });
     this.#probes.noteZeros(offset, length);

@@ -103,7 +103,7 @@ test.each<[string, Answer]>([
   ['a range that was not asked for', answer(206, { 'content-range': 'bytes 6-9/10' })],
   ['a range that cannot be read', answer(206, { 'content-range': 'lines 5-9' })],
   ['a place where we may not go', { kind: 'forbidden', message: 'no' }],
-  ['a certificate that is not believed', { kind: 'untrusted', message: 'no' }],
+  ['a certificate that is not trusted', { kind: 'untrusted', message: 'no' }],
   ['no HTTP', { kind: 'noHttp', message: 'no' }],
 ])('a server is given up for %s', async (_, outcome) => {
   const failure = await open(serving(outcome), 5).catch((error: unknown) => error);

@@ -21,7 +21,7 @@ interface Call {
   readonly kind: 'put' | 'delete';
   readonly key: (typeof KEYS)[number];
   /**
-   * The caller's belief about the key's last change, in changes before the true one; −1: absent.
+   * The caller's guess at the key's last change, in changes before the true one; −1: absent.
    */
   readonly behind: number;
   /** Which of the writes before is repeated, counted back; beyond them it is a new one. */

@@ -17,7 +17,7 @@ const PLACE: Lie & { kind: 'keeps' } = {
   span: { offset: 21 * MIB + 5 * 64 * KIB, length: 64 * KIB },
 };
 
-/** A disk and what it does to the one that believes it. */
+/** A disk and what it does to the one that trusts it. */
 export interface LiarDisk extends DiskSpec {
   /** What it says or does, for the table. */
   readonly says: string;

@@ -59,7 +59,7 @@ export function isGood(ending: Ending): boolean {
 export interface Judgement {
   readonly ending: Ending;
   readonly leftBytes: number;
-  /** What the disk did to the one that believed it. */
+  /** What the disk did to the one that trusted it. */
   readonly tried: string;
   /** The words that name the disk, or what its certificate says. */
   readonly caughtBy: string;

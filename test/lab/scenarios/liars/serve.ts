@@ -24,7 +24,7 @@ export interface Servers {
   lies(name: string): number;
 }
 
-/** A disk with what it does to the one that believes it. */
+/** A disk with what it does to the one that trusts it. */
 export type ServedDisk = LabDisk & LiarDisk;
 
 /** Serves the disks that are served; the lab ends the servers. */

@@ -19,7 +19,7 @@ import { type GivenWorld, runOver } from '../../command-io.fixture.ts';
 import { exitCodes } from '../../failure.ts';
 import { widthOf } from '../../output/text.ts';
 import { routeNames } from '../../routes.ts';
-import { whyNotBelieved } from '../../unreached.ts';
+import { whyNotTrusted } from '../../unreached.ts';
 import { version } from '../../version.ts';
 
 const settings = {
@@ -185,17 +185,17 @@ describe('what is not reached', () => {
     const chain = [new X509Certificate(one.certificatePem)];
     const wanted = { server: '127.0.0.1:7440', caFile: 'ca.pem', caPem: other.certificatePem };
     const nowMs = chain[0]?.validFromDate.getTime() ?? 0;
-    expect(whyNotBelieved(wanted, chain, nowMs)).toBe(
+    expect(whyNotTrusted(wanted, chain, nowMs)).toBe(
       '127.0.0.1:7440 shows a certificate that ca.pem did not sign; ' +
         'is this the right --ca-file, and the right --server?',
     );
     const right = { ...wanted, caPem: one.certificatePem };
-    expect(whyNotBelieved(right, chain, nowMs)).toBeUndefined();
-    expect(whyNotBelieved(right, chain, nowMs - 86_400_000)).toContain(
+    expect(whyNotTrusted(right, chain, nowMs)).toBeUndefined();
+    expect(whyNotTrusted(right, chain, nowMs - 86_400_000)).toContain(
       'set the clock that is wrong',
     );
     const named = { ...right, server: 'cp.example:7440' };
-    expect(whyNotBelieved(named, chain, nowMs)).toContain(
+    expect(whyNotTrusted(named, chain, nowMs)).toContain(
       'not for cp.example; give --server as one',
     );
   });

@@ -1,4 +1,4 @@
-/** Ignores that it was restored: a client that saw more of it believes that it still has that. */
+/** Ignores that it was restored: a client that saw more of it assumes that it still has that. */
 import { MemoryDisk } from '../../memory/disk.ts';
 import { type BrokenStore, brokenSubject } from './wrap.ts';
 

@@ -16,7 +16,7 @@ export const file_rackwright_v1_authority: GenFile = /*@__PURE__*/
   fileDesc("Ch1yYWNrd3JpZ2h0L3YxL2F1dGhvcml0eS5wcm90bxINcmFja3dyaWdodC52MSJuCgtBdXRob3JpdGllcxIMCgRldGFnGAEgASgJEi0KC2F1dGhvcml0aWVzGAIgAygLMhgucmFja3dyaWdodC52MS5BdXRob3JpdHkSEgoKYnVuZGxlX3BlbRgDIAEoCRIOCgZmYXVsdHMYBCADKAkiowMKCUF1dGhvcml0eRIOCgZzaGEyNTYYASABKAkSLQoFc3RhZ2UYAiABKA4yHi5yYWNrd3JpZ2h0LnYxLkF1dGhvcml0eS5TdGFnZRIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YWdlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmJ5GAYgASgJEg4KBnJlYXNvbhgHIAEoCRIrCgV3YWl0cxgIIAMoCzIcLnJhY2t3cmlnaHQudjEuQXV0aG9yaXR5V2FpdBIVCg13YWl0aW5nX2NvdW50GAkgASgNEhAKCGdpdmVuX3VwGAogAygJIlMKBVN0YWdlEhUKEVNUQUdFX1VOU1BFQ0lGSUVEEAASDgoKU1RBR0VfTkVYVBABEhAKDFNUQUdFX0FDVElWRRACEhEKDVNUQUdFX1JFVElSRUQQAyJZCg1BdXRob3JpdHlXYWl0EgwKBHJhY2sYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIpCgV1bnRpbBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiFwoVR2V0QXV0aG9yaXRpZXNSZXF1ZXN0IjwKFlJvdGF0ZUF1dGhvcml0eVJlcXVlc3QSDgoGcmVhc29uGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiYQoXQWR2YW5jZUF1dGhvcml0eVJlcXVlc3QSEQoJYXV0aG9yaXR5GAEgASgJEg8KB2dpdmVfdXAYAiADKAkSDgoGcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkymQIKEEF1dGhvcml0eVNlcnZpY2USVwoOR2V0QXV0aG9yaXRpZXMSJC5yYWNrd3JpZ2h0LnYxLkdldEF1dGhvcml0aWVzUmVxdWVzdBoaLnJhY2t3cmlnaHQudjEuQXV0aG9yaXRpZXMiA5ACARJUCg9Sb3RhdGVBdXRob3JpdHkSJS5yYWNrd3JpZ2h0LnYxLlJvdGF0ZUF1dGhvcml0eVJlcXVlc3QaGi5yYWNrd3JpZ2h0LnYxLkF1dGhvcml0aWVzElYKEEFkdmFuY2VBdXRob3JpdHkSJi5yYWNrd3JpZ2h0LnYxLkFkdmFuY2VBdXRob3JpdHlSZXF1ZXN0GhoucmFja3dyaWdodC52MS5BdXRob3JpdGllc2IGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
- * Authorities is every certificate authority that is believed now.
+ * Authorities is every certificate authority that is trusted now.
  *
  * @generated from message rackwright.v1.Authorities
  */
@@ -137,7 +137,7 @@ export const Authority_Stage = {
   UNSPECIFIED: 0,
 
   /**
-   * Believed, and signs nothing yet.
+   * Trusted, and signs nothing yet.
    *
    * @generated from enum value: STAGE_NEXT = 1;
    */
@@ -151,7 +151,7 @@ export const Authority_Stage = {
   ACTIVE: 2,
 
   /**
-   * Believed as long as something lives that it has signed.
+   * Trusted as long as something lives that it has signed.
    *
    * @generated from enum value: STAGE_RETIRED = 3;
    */
@@ -283,7 +283,7 @@ export const AdvanceAuthorityRequestSchema: GenMessage<AdvanceAuthorityRequest> 
   messageDesc(file_rackwright_v1_authority, 5);
 
 /**
- * AuthorityService shows and changes the certificate authorities that agents and operators believe, and
+ * AuthorityService shows and changes the certificate authorities that agents and operators trust, and
  * that sign the certificates of agents and of the control plane.
  *
  * @generated from service rackwright.v1.AuthorityService
@@ -300,7 +300,7 @@ export const AuthorityService: GenService<{
     output: typeof AuthoritiesSchema;
   },
   /**
-   * RotateAuthority makes a new authority. It is believed first, signs once everybody believes it,
+   * RotateAuthority makes a new authority. It is trusted first, signs once everybody trusts it,
    * and the old one goes once nothing lives that it has signed. All of that happens by itself.
    *
    * @generated from rpc rackwright.v1.AuthorityService.RotateAuthority

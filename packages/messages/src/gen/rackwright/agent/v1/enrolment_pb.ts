@@ -48,7 +48,7 @@ export type IssueCertificateRequest = Message<"rackwright.agent.v1.IssueCertific
   joinToken: string;
 
   /**
-   * "racks/RACK" that a renewing agent believes to be its own; empty when it joins. Only the
+   * "racks/RACK" that a renewing agent takes for its own; empty when it joins. Only the
    * registered key decides.
    *
    * @generated from field: string rack = 5;
@@ -73,7 +73,7 @@ export type IssueCertificateResponse = Message<"rackwright.agent.v1.IssueCertifi
   certificatePem: string;
 
   /**
-   * Every certificate authority to believe, one after another.
+   * Every certificate authority to trust, one after another.
    *
    * @generated from field: string ca_certificate_pem = 2;
    */

@@ -365,7 +365,7 @@ export type Hello = Message<"rackwright.agent.v1.Hello"> & {
   lostRevisions: Revision;
 
   /**
-   * The certificate authorities that this agent believes: SHA-256 of each certificate (DER),
+   * The certificate authorities that this agent trusts: SHA-256 of each certificate (DER),
    * lower-case hex. Empty: an agent that does not say.
    *
    * @generated from field: repeated string trusted_ca_sha256 = 12;
@@ -1396,7 +1396,7 @@ export const DiscoveredAnswerSchema: GenMessage<DiscoveredAnswer> = /*@__PURE__*
   messageDesc(file_rackwright_agent_v1_session, 29);
 
 /**
- * TrustBundle says which certificate authorities the agent believes from now on. Each one replaces
+ * TrustBundle says which certificate authorities the agent trusts from now on. Each one replaces
  * the last.
  *
  * @generated from message rackwright.agent.v1.TrustBundle

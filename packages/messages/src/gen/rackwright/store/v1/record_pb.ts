@@ -1298,7 +1298,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
   certificateCaSha256: string;
 
   /**
-   * The authorities that the agent says it believes.
+   * The authorities that the agent says it trusts.
    *
    * @generated from field: repeated string trusted_ca_sha256 = 20;
    */
