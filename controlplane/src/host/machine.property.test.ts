@@ -18,6 +18,7 @@ import {
   readActor,
   ShutdownMode,
   ShutdownPolicySchema,
+  SkipCause,
   StepState,
   store,
 } from '@rackwright/messages';
@@ -235,7 +236,8 @@ function check(host: Bench, before: store.HostRecord, event: HostEvent): void {
  * only by its own inventory.
  */
 function checkBoots({ record }: Bench, { run }: HostStatus): void {
-  if (run?.kind === RunKind.INSPECT) expect(run.steps.at(-1)?.skippedBecause).toBe('');
+  if (run?.kind === RunKind.INSPECT)
+    expect(run.steps.at(-1)?.skipCause).toBe(SkipCause.UNSPECIFIED);
   const { kind } = record.operation?.operation ?? {};
   const erases = kind?.case === 'runStep' && kind.value.step === 'deploy.erase_devices';
   if (!erases || run?.kind !== RunKind.CLEAN) return;

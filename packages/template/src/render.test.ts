@@ -1,4 +1,4 @@
-import { RerunClass, StepState } from '@rackwright/messages';
+import { RerunClass, SkipCause, StepState } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { host, scopeOf } from './hosts.fixture.ts';
 import { conditionHolds, parseTemplate, renderTemplate } from './index.ts';
@@ -89,6 +89,7 @@ describe('a template that is rendered', () => {
       onFailure: 'tidy-up',
       onTimeout: 'fail',
       condition: '',
+      skipCause: SkipCause.UNSPECIFIED,
       skippedBecause: '',
       handOff: false,
       destructive: false,
@@ -137,6 +138,7 @@ describe('a template that is rendered', () => {
       'steps:\n  - { name: a, if: host.labels.role == "x", script: "{{ host.labels.none }}" }\n';
     expect(rendered(source, { ...scopeOf(), host: other })[0]).toMatchObject({
       condition: 'false',
+      skipCause: SkipCause.NEVER,
       skippedBecause: 'its condition does not hold for this host: host.labels.role == "x"',
       arguments: {},
     });

@@ -7,6 +7,7 @@
  * 3. All arguments and conditions together have at most `renderedBytesMax`.
  */
 
+import { SkipCause } from '@rackwright/messages';
 import { secondsOf } from './duration.ts';
 import { type EvaluatedExpression, evaluate, type Lookup } from './expression/evaluate.ts';
 import { printed } from './expression/print.ts';
@@ -84,6 +85,7 @@ function renderStep(step: ParsedStep, rendering: RenderingParameters): RenderedS
     arguments: isNever ? {} : argumentsOf(step, rendering),
     timeoutMs: millisecondsOf(timeout),
     condition: residual(evaluated),
+    skipCause: isNever ? SkipCause.NEVER : SkipCause.UNSPECIFIED,
     skippedBecause: isNever ? `its condition does not hold for this host: ${condition?.text}` : '',
   };
 }

@@ -1,5 +1,5 @@
 /** The input and output of templates. */
-import type { ArgumentType, RerunClass, StepState } from '@rackwright/messages';
+import type { ArgumentType, RerunClass, SkipCause, StepState } from '@rackwright/messages';
 import type { Expression } from './expression/syntax.ts';
 import type { Problem } from './problems.ts';
 import type { TextTemplate } from './text.ts';
@@ -136,6 +136,8 @@ export interface RenderedStep {
   /** The rest of the condition: on steps only; empty: always; "false": never. */
   readonly condition: string;
   /** Set when the condition is known to be false; then there are no arguments. */
+  readonly skipCause: SkipCause;
+  /** The same, for people. */
   readonly skippedBecause: string;
   readonly handOff: boolean;
   readonly destructive: boolean;

@@ -1,6 +1,6 @@
 /** What a person may do manually with a host of a pool. */
 import { create } from '@bufbuild/protobuf';
-import { agent, asWorkflowUid, HostState, RerunClass } from '@rackwright/messages';
+import { agent, asWorkflowUid, HostState, RerunClass, SkipCause } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { beginPass } from '../pass/pass.ts';
 import type { HostRequest, WorkflowStep } from '../pass/types.ts';
@@ -55,12 +55,12 @@ test.each<[string, readonly WorkflowStep[], boolean]>([
   ['hands the host over', [script('a', { handOff: true }), script('b')], true],
   [
     'destroys nothing, for that is skipped',
-    [script('a', { destructive: true, skippedBecause: 'it is not wanted' }), script('b')],
+    [script('a', { destructive: true, skipCause: SkipCause.NEVER }), script('b')],
     false,
   ],
   [
     'hands nothing over, for that is skipped',
-    [script('a', { handOff: true, skippedBecause: 'it is not wanted' })],
+    [script('a', { handOff: true, skipCause: SkipCause.NEVER })],
     false,
   ],
   ['asks the BMC', [rendered('a', bmcStep)], false],

@@ -23,6 +23,7 @@ import { unknownBootMacs } from '../erasure/hardware.ts';
 import { hasInspected } from '../erasure/power-cycle.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { currentStep, inventoryNow, type Pass, runName } from '../pass/pass.ts';
+import { skip, skipReasons } from '../pass/skip-reason.ts';
 import { engineSteps, intoRunner } from '../pass/step-names.ts';
 import { failStep } from '../run/engine.ts';
 import { replan } from '../run/replan.ts';
@@ -39,8 +40,7 @@ export function leaveUp(pass: Pass, run: Run): void {
   const { runner, inRunner } = pass.record;
   const isUp = inRunner && runner?.bootOperationId === bootOperationId(pass, run);
   if (!isUp || !hasInspected(run) || !cleanComesNext(pass)) return;
-  step.state = StepState.SKIPPED;
-  step.skippedBecause = 'the clean that follows works in this boot';
+  skip(step, skipReasons.leftUp);
   pass.leftUp = { runner, by: runName(run) };
 }
 
@@ -62,10 +62,8 @@ export function takeOver(pass: Pass, run: Run): void {
   pass.leftUp = undefined;
   if (leftUp === undefined || run.kind !== RunKind.CLEAN) return;
   pass.record.runner = leftUp.runner;
-  for (const step of run.steps.slice(0, intoRunner.length)) {
-    step.state = StepState.SKIPPED;
-    step.skippedBecause = `the runner is up since ${leftUp.by}`;
-  }
+  const reason = skipReasons.sharedBoot(leftUp.by);
+  for (const step of run.steps.slice(0, intoRunner.length)) skip(step, reason);
   run.currentStep = intoRunner.length - 1;
   const failure = replan(pass, run, leftUp.runner);
   const step = currentStep(run);

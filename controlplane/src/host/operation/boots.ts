@@ -21,6 +21,7 @@ import {
 } from '@rackwright/messages';
 import { isStepOver, type Pass, type PassView } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
+import { unskip } from '../pass/skip-reason.ts';
 import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import { operationId } from './operation.ts';
 
@@ -90,7 +91,7 @@ function rewind(pass: Pass, run: Run, index: number): void {
       pass.record.unproved = [];
     }
     step.state = StepState.PENDING;
-    if (!isOfTemplate(step)) step.skippedBecause = '';
+    if (!isOfTemplate(step)) unskip(step);
     delete step.deadline;
     delete step.endTime;
   }

@@ -28,6 +28,7 @@ import type {
   RerunClass,
   Revision,
   ShutdownPolicy,
+  SkipCause,
   StepExit,
   store,
   WorkflowUid,
@@ -167,6 +168,8 @@ export interface WorkflowStep {
   /** Refers only to earlier steps; empty: always. */
   readonly condition: string;
   /** Set when it is already known that the step does not run. */
+  readonly skipCause: SkipCause;
+  /** The same, for people. */
   readonly skippedBecause: string;
   readonly handOff: boolean;
   readonly destructive: boolean;

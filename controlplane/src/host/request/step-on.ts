@@ -19,6 +19,7 @@ import {
   stopWaiting,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
+import { skipReasons } from '../pass/skip-reason.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { completeStep, restartStep } from '../run/engine.ts';
@@ -71,6 +72,9 @@ function skipStep(pass: PassView, run: Run, step: RunStep, reason: string, by: R
   step.endTime = now(pass);
   step.skip = create(SkipSchema, { by: by.actor, reason, at: now(pass) });
   const { to } = isOfTemplate(step) ? partOf(run.steps, run.currentStep) : { to: run.currentStep };
-  skipSteps(run.steps.slice(run.currentStep + 1, to + 1), `${calledStep(step)} was skipped`);
+  skipSteps(
+    run.steps.slice(run.currentStep + 1, to + 1),
+    skipReasons.partSkipped(calledStep(step)),
+  );
   run.currentStep = to + 1;
 }

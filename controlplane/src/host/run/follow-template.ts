@@ -16,6 +16,7 @@ import { leaveOpen } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';
 import { later, now, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
+import { skipReasons } from '../pass/skip-reason.ts';
 import { cut } from '../pass/step-failure.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { calledStep, partOf } from './step-parts.ts';
@@ -100,7 +101,7 @@ function giveUp(pass: PassView, run: Run, step: RunStep): void {
   step.state = StepState.FAILED;
   step.endTime = now(pass);
   const { to } = partOf(run.steps, run.currentStep);
-  skipSteps(run.steps.slice(run.currentStep + 1, to + 1), `${calledStep(step)} failed`);
+  skipSteps(run.steps.slice(run.currentStep + 1, to + 1), skipReasons.partFailed(calledStep(step)));
   run.currentStep = to + 1;
 }
 
@@ -110,6 +111,6 @@ function callHandler(run: Run, failed: StepView, index: number): void {
   const at = steps.findIndex((step, position) => position >= index && isOfTemplate(step));
   const { to } = partOf(steps, at);
   const others = steps.filter((_, position) => position < index || position > to);
-  skipSteps(others, `${calledStep(failed)} failed, and ${steps[at]?.title} was called`);
+  skipSteps(others, skipReasons.handlerCalled(calledStep(failed), String(steps[at]?.title)));
   run.currentStep = index;
 }

@@ -10,12 +10,12 @@ import {
   type Run,
   RunKind,
   type RunStep,
-  StepState,
   verifyErasedStep,
 } from '@rackwright/messages';
 import { isDue, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
 import { isStepOver, type PassView } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
+import { skip, skipReasons } from '../pass/skip-reason.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps } from './known-steps.ts';
 import { named, newStep } from './render.ts';
@@ -90,7 +90,6 @@ function stepsNamed({ context }: PassView, ...names: readonly string[]): RunStep
 export function skipProof(pass: PassView, run: RunView, step: RunStep): boolean {
   if (step.name !== verifyErasedStep || isStepOver(step) || step.attempt > 0) return false;
   if (plansToProve(pass, run).length > 0) return false;
-  step.state = StepState.SKIPPED;
-  step.skippedBecause = 'nothing that was erased has to be read again';
+  skip(step, skipReasons.nothingToRead);
   return true;
 }

@@ -3,7 +3,7 @@
  * step of the template; between them are boots, and at the end the steps that restore the host.
  * Pure.
  */
-import { type Run, StepState } from '@rackwright/messages';
+import { type Run, SkipCause, StepState } from '@rackwright/messages';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, isOfTemplate, movesRunnerByName } from '../pass/step-names.ts';
 
@@ -43,8 +43,8 @@ export function calledStep(step: StepView): string {
 }
 
 /** Whether it was known when the run was planned that the step is skipped. */
-export function isPlannedToSkip({ skippedBecause }: Pick<StepView, 'skippedBecause'>): boolean {
-  return skippedBecause !== '';
+export function isPlannedToSkip({ skipCause }: Pick<StepView, 'skipCause'>): boolean {
+  return skipCause !== SkipCause.UNSPECIFIED;
 }
 
 /** The position of a run, in words. */

@@ -10,6 +10,7 @@
  */
 import { type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { conditionHolds, type StepOutcome } from '@rackwright/template';
+import { type SkipReason, skip, skipReasons } from '../pass/skip-reason.ts';
 import { isOfTemplate } from '../pass/step-names.ts';
 import { isBootPart, isPlannedToSkip, isRunnerUp, partOf, type StepRange } from './step-parts.ts';
 
@@ -26,36 +27,34 @@ export function skipUnneeded(run: Run): boolean {
 }
 
 /** Skips steps that have not begun. */
-export function skipSteps(steps: readonly RunStep[], why: string): void {
+export function skipSteps(steps: readonly RunStep[], why: SkipReason): void {
   for (const step of steps) {
-    if (step.state !== StepState.PENDING) continue;
-    step.state = StepState.SKIPPED;
-    step.skippedBecause = why;
+    if (step.state === StepState.PENDING) skip(step, why);
   }
 }
 
-function whyNot(run: Run, part: StepRange): string | undefined {
+function whyNot(run: Run, part: StepRange): SkipReason | undefined {
   const { steps } = run;
   const step = steps[part.from];
   if (step === undefined) return undefined;
   if (isOfTemplate(step)) return whyNotTitled(run, step, part.from);
   const up = isRunnerUp(run, part.from);
-  if (!isBootPart(steps, part)) return up ? undefined : 'the runner is not up';
+  if (!isBootPart(steps, part)) return up ? undefined : skipReasons.runnerDown;
   const next = steps[part.to + 1];
   if (next !== undefined && whyNotTitled(run, next, part.to + 1) !== undefined) {
-    return `${next.title} is skipped`;
+    return skipReasons.nextSkipped(next.title);
   }
-  return up ? 'the runner is up' : undefined;
+  return up ? skipReasons.runnerUp : undefined;
 }
 
-function whyNotTitled(run: Run, step: RunStep, index: number): string | undefined {
-  if (isPlannedToSkip(step)) return step.skippedBecause;
-  if (step.handler && run.error === undefined) return 'no step has called it';
+function whyNotTitled(run: Run, step: RunStep, index: number): SkipReason | undefined {
+  if (isPlannedToSkip(step)) return { cause: step.skipCause, text: step.skippedBecause };
+  if (step.handler && run.error === undefined) return skipReasons.noCaller;
   if (step.condition !== '' && !conditionHolds(step.condition, outcomesBefore(run, index))) {
-    return `its condition does not hold: ${step.condition}`;
+    return skipReasons.condition(step.condition);
   }
   const isUp = step.arguments['power'] === 'powerOn' && isRunnerUp(run, index);
-  return isUp ? 'the runner is up' : undefined;
+  return isUp ? skipReasons.runnerUp : undefined;
 }
 
 /** The results of the template's steps before a position, by their own names. */

@@ -141,6 +141,7 @@ function stepOf(
     onFailure: each.onFailure,
     onTimeout: each.onTimeout,
     condition: each.condition,
+    skipCause: each.skipCause,
     skippedBecause: each.skippedBecause,
     handOff: each.handOff,
     handler: each.handler,

@@ -9,6 +9,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
+  SkipCause,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { agentWordMs } from '../operation/operation.ts';
@@ -150,7 +151,7 @@ test('an available host stays so through what destroys nothing, and leaves it ot
   startOn(other, [script('write', { destructive: true })]);
   expect(statusOf(other)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   const skipped = workable(HostState.AVAILABLE);
-  const never = { destructive: true, condition: 'false', skippedBecause: 'host.rack is r2' };
+  const never = { destructive: true, condition: 'false', skipCause: SkipCause.NEVER };
   startOn(skipped, [rendered('sel', bmcStep), script('write', never)]);
   expect(statusOf(skipped).state).toBe(HostState.AVAILABLE);
 });
@@ -182,7 +183,7 @@ test('a condition is judged when its step’s turn comes, and nothing booted in 
   expect(steps.find(({ title }) => title === 'a')?.skippedBecause).toBe(
     'its condition does not hold: steps.sel.state == "failed"',
   );
-  expect(steps[1]?.skippedBecause).toBe('a is skipped');
+  expect(steps[1]?.skipCause).toBe(SkipCause.NEXT_SKIPPED);
   expect(taken(host).filter((name) => name === 'power.bootRunner')).toHaveLength(1);
 });
 

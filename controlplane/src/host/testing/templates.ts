@@ -9,6 +9,7 @@ import {
   RerunClass,
   type Run,
   type RunStep,
+  SkipCause,
   StepState,
 } from '@rackwright/messages';
 import { agentWordMs } from '../operation/operation.ts';
@@ -48,6 +49,7 @@ export function rendered(
     onFailure: 'fail',
     onTimeout: 'fail',
     condition: '',
+    skipCause: SkipCause.UNSPECIFIED,
     skippedBecause: '',
     handOff: false,
     destructive: false,

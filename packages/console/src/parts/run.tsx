@@ -6,6 +6,7 @@ import {
   RunOutcomeSchema,
   RunPhase,
   type RunStep,
+  SkipCause,
   StepStateSchema,
 } from '@rackwright/messages';
 import { useNow } from '../browser/hooks.ts';
@@ -91,7 +92,9 @@ function Step({ step }: { readonly step: RunStep }) {
         {nameOf(step)} <span class="unseen">{word}</span>
         {step.attempt > 1 && <span class="quiet"> attempt {step.attempt}</span>}
         {step.error !== '' && <span class="step-error">{step.error}</span>}
-        {step.skippedBecause !== '' && <span class="quiet"> {step.skippedBecause}</span>}
+        {step.skipCause !== SkipCause.UNSPECIFIED && (
+          <span class="quiet"> {step.skippedBecause}</span>
+        )}
       </span>
       <span class="quiet">{took}</span>
     </li>
