@@ -85,7 +85,8 @@ const messages = 'packages/messages/src';
 test.each([
   ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', `${host}/run/step-parts.ts`],
   ["if (step.title === '') fail();", 'isOfTemplate()', `${host}/pass/step-names.ts`],
-  ["if (backoff.givenUpReason === '') retry();", 'isGivenUp()', `${host}/life/goal.ts`],
+  ["if (backoff.givenUpReason === '') retry();", 'isGivenUp()', `${messages}/a.ts`],
+  ["const givenUp = backoff?.givenUpReason ?? '';", 'isGivenUp()', `${messages}/a.ts`],
   ["if (hello.storeRefused !== '') hold();", 'storeRefusalOf()', `${messages}/store-refusal.ts`],
   ["if (duplicateAgent === '') go();", 'duplicateAgentOf()', `${messages}/duplicate-agent.ts`],
   ["if ((duplicateAgent ?? '') !== '') go();", 'duplicateAgentOf()', `${messages}/a.ts`],

@@ -138,7 +138,7 @@ const stepNameBans: readonly Ban[] = [
 
 /**
  * An empty text that stands for none is read in one place, whose name says what it means. Outside
- * that place `?? ''` before the comparison counts, too.
+ * that place `?? ''` counts, too: before the comparison, and for a variable.
  */
 const readersOfEmptyTexts: readonly { readonly field: string; readonly take: string }[] = [
   { field: 'skippedBecause', take: 'isPlannedToSkip()' },
@@ -153,11 +153,12 @@ const readersOfEmptyTexts: readonly { readonly field: string; readonly take: str
   { field: 'planReason', take: 'the hash of the plan' },
 ];
 const emptyTextBans: readonly Ban[] = readersOfEmptyTexts.map(({ field, take }) => ({
-  pattern: new RegExp(`\\b${field}( \\?\\? '')?\\)? (===|!==) ''`),
+  pattern: new RegExp(
+    `\\b${field}( \\?\\? '')?\\)? (===|!==) ''|\\bconst \\w+ = .*\\b${field} \\?\\? ''`,
+  ),
   message: `reads an empty text; take ${take}`,
 }));
 const placesOfEmptyTexts = [
-  'host/life/goal',
   'host/pass/step-names',
   'host/power/pending-power',
   'host/run/step-parts',

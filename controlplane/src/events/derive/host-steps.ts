@@ -1,5 +1,8 @@
 /** The events of a change of a host's record. Pure. */
 import {
+  type GoalBackoff,
+  type Hold,
+  HoldKind,
   type Host,
   type HostStatus,
   type Run,
@@ -7,7 +10,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import { runTrace, traceparentOf } from '@rackwright/trace';
-import { partChangeText } from '../../host/index.ts';
+import { isGivenUp, partChangeText } from '../../host/index.ts';
 import { sameMessage } from '../../records/index.ts';
 import { added, type EventContent, type EventDraft, type RecordChange } from './event-draft.ts';
 
@@ -97,9 +100,6 @@ function troubleSteps(
   const [faultsBefore, faults] = [was?.faults ?? [], is?.faults ?? []];
   const [holdsBefore, holds] = [was?.holds ?? [], is?.holds ?? []];
   const typeOf = ({ type }: { type: string }) => type;
-  const holdOf = ({ scope, reason }: { scope: number; reason: string }) => `${scope} ${reason}`;
-  const givenUp = is?.backoff?.givenUpReason ?? '';
-  const isNew = givenUp !== '' && givenUp !== was?.backoff?.givenUpReason;
   return [
     ...added(faults, faultsBefore, typeOf).map(
       ({ type: fault }): EventContent => ({ case: 'faultCleared', value: { fault } }),
@@ -122,8 +122,22 @@ function troubleSteps(
         value: { scope, by, reason },
       }),
     ),
-    ...(isNew ? [{ case: 'goalGivenUp', value: { reason: givenUp } } as const] : []),
+    ...goalSteps(was?.backoff, is?.backoff),
   ];
+}
+
+/** A person's hold is named by its reason; the system's are told apart by kind and operation. */
+function holdOf({ scope, by, reason, kind, operationId }: Hold): string {
+  if (kind === HoldKind.UNSPECIFIED) return `${scope} ${by} ${reason}`;
+  return `${scope} kind ${kind} ${operationId}`;
+}
+
+/** A goal that is given up again after a further failure gives another event. */
+function goalSteps(was: GoalBackoff | undefined, is: GoalBackoff | undefined): EventContent[] {
+  if (is === undefined || !isGivenUp(is)) return [];
+  const wasGivenUp = was !== undefined && isGivenUp(was);
+  const isSame = wasGivenUp && was.failures === is.failures && was.lookFirst === is.lookFirst;
+  return isSame ? [] : [{ case: 'goalGivenUp', value: { reason: is.givenUpReason } }];
 }
 
 /** A run that began and ended within this change gives both events. */

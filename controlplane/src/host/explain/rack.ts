@@ -13,6 +13,7 @@ import {
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
+import { isGivenUp } from '../life/goal.ts';
 import { activeRun } from '../pass/pass.ts';
 import { rackBrakes } from './brakes.ts';
 import { troubleOf } from './power.ts';
@@ -153,8 +154,9 @@ function earlier(one: Timestamp | undefined, other: Timestamp | undefined): Time
 }
 
 function reasonOf(status: HostStatus): string | undefined {
-  const givenUp = status.backoff?.givenUpReason ?? '';
-  if (givenUp !== '') return `needs a person: ${givenUp}`;
+  const { backoff } = status;
+  if (backoff !== undefined && isGivenUp(backoff))
+    return `needs a person: ${backoff.givenUpReason}`;
   const waiting = activeRun(status)?.waiting?.message;
   return waiting === undefined ? troubleOf(status) : `waits: ${waiting}`;
 }

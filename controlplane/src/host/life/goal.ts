@@ -128,9 +128,9 @@ export function wantsAvailable(spec: HostSpec | undefined): boolean {
   return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
 }
 
-/** Whether the goal waits for a person. */
-export function isGivenUp({ givenUpReason }: Pick<GoalBackoff, 'givenUpReason'>): boolean {
-  return givenUpReason !== '';
+/** Whether the goal waits for a person: no next attempt is planned. */
+export function isGivenUp({ nextAttemptTime }: Pick<GoalBackoff, 'nextAttemptTime'>): boolean {
+  return nextAttemptTime === undefined;
 }
 
 /**
