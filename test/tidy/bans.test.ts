@@ -302,6 +302,7 @@ describe('actors', () => {
     'const isOwn = pendingPower?.by === actors.system;',
     'const actor = `token:${tokenId}`;',
     "const by = { actor: 'user:admin' };",
+    'return isSystem(readActor(hold.by));',
   ])('finds %s', (line) => {
     expect(bansIn(line, path)).toHaveLength(1);
     expect(bansIn(line, 'packages/messages/src/actors.ts')).toEqual([]);

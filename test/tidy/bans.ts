@@ -216,6 +216,7 @@ const actorBans: readonly Ban[] = [
   },
   { pattern: /\/[a-z]*\.(test|exec)\((\w+\??\.)*(\w*[aA]ctor|by|\w+edBy)\)/, message: actorTexts },
   { pattern: /(===|!==) actors\.(?!unknown\b)/, message: actorTexts },
+  { pattern: /\bisSystem\(readActor\(/, message: 'reads the field itself; take isBySystem()' },
   {
     pattern: /['`](user|token|oidc|agent|system):(\$\{|[\w ]+['`])/,
     message: 'makes an actor of a text; take its maker, as userActor()',

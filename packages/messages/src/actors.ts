@@ -131,6 +131,11 @@ export function isSystem(actor: Actor): boolean {
   return actorKind(actor) === 'system';
 }
 
+/** Whether the field of a message or record names the control plane itself. */
+export function isBySystem(text: string): boolean {
+  return isSystem(readActor(text));
+}
+
 /** The batch that the actor is; undefined: it is none. */
 export function batchOfActor(actor: Actor): BatchId | undefined {
   if (actorKind(actor) !== 'batch') return undefined;

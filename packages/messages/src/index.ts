@@ -8,6 +8,7 @@ export {
   actors,
   agentActor,
   batchOfActor,
+  isBySystem,
   isPerson,
   isPool,
   isPoolClaim,

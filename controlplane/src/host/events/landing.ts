@@ -12,8 +12,8 @@ import {
   HostErrorSchema,
   HostState,
   hasFault,
+  isBySystem,
   isPool,
-  isSystem,
   type Run,
   type RunFault,
   RunKind,
@@ -165,7 +165,7 @@ function landWell(pass: Pass, run: RunView): void {
   for (const fault of faultsHealedBy(run.kind as KnownRunKind)) clearFault(pass, fault);
   if (run.kind === RunKind.CLEAN) keepAsWarning(pass, provisionFailed);
   if (isAnswered || (towardsGoal && !isErrorOfFault(pass))) delete status.lastError;
-  if (!isSystem(readActor(run.requestedBy))) clearWarnings(pass);
+  if (!isBySystem(run.requestedBy)) clearWarnings(pass);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   if (run.kind === RunKind.RELEASE && endsWith(run, status.claim)) delete status.claim;
   causedBy(pass, actors.system, `${runNameForEver(run)} succeeded`);
@@ -189,7 +189,7 @@ function wasLeftAlone(
 ): boolean {
   if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
   const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
-  const isOwn = isSystem(readActor(requestedBy));
+  const isOwn = isBySystem(requestedBy);
   return isOwn && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
 }
 

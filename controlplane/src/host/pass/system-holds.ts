@@ -16,9 +16,8 @@ import {
   HoldKind,
   HoldSchema,
   HoldScope,
-  isSystem,
+  isBySystem,
   type OperationId,
-  readActor,
 } from '@rackwright/messages';
 import { now, type Pass } from './pass.ts';
 
@@ -59,7 +58,7 @@ export function systemHold(
 }
 
 export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
-  return isSystem(readActor(hold.by)) && hold.kind === kind;
+  return isBySystem(hold.by) && hold.kind === kind;
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   actors,
   HostState,
   type HostStatus,
+  isBySystem,
   isSystem,
   RunKind,
   RunOutcome,
@@ -74,7 +75,7 @@ export function refusalOfOldDisk(
 
 /** A command that restores the power after a failed run. */
 function isOwn(pending: { readonly by: string } | undefined): boolean {
-  return pending !== undefined && isSystem(readActor(pending.by));
+  return pending !== undefined && isBySystem(pending.by);
 }
 
 /** The state of the power that a failed run has to restore. */
@@ -85,7 +86,7 @@ export function powerBack({ host, pendingPower }: DeepReadonly<store.HostRecord>
   if (isOwn(pendingPower)) return 'owed';
   const run = host?.status?.run;
   if (host?.status !== undefined && isLeftInRunner(host.status)) return 'failed';
-  if (run?.kind !== RunKind.POWER || !isSystem(readActor(run.requestedBy))) return 'done';
+  if (run?.kind !== RunKind.POWER || !isBySystem(run.requestedBy)) return 'done';
   if (run.phase !== RunPhase.ENDED) return 'owed';
   return run.outcome === RunOutcome.SUCCEEDED ? 'done' : 'failed';
 }

@@ -11,12 +11,11 @@ import {
   AfterFailureSchema,
   actorKind,
   HostState,
-  isSystem,
+  isBySystem,
   type Run,
   RunKind,
   RunOutcome,
   RunSchema,
-  readActor,
 } from '@rackwright/messages';
 import { forgetFailure, later, type Pass, type PassView, runName } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
@@ -37,7 +36,7 @@ export function landAfterFailure(pass: Pass, run: Run): void {
     });
   } else if (run.kind === RunKind.CLEAN) {
     status.automaticRecleans = 0;
-  } else if (isSystem(readActor(run.requestedBy)) && afterFailure?.runnerUntil !== undefined) {
+  } else if (isBySystem(run.requestedBy) && afterFailure?.runnerUntil !== undefined) {
     // The power off has failed, which is a fault of its own: retried later.
     afterFailure.runnerUntil = later(pass, context.timing.runnerKeepMs);
   }
