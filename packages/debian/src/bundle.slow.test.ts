@@ -6,6 +6,17 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bundle } from './bundle.ts';
 import { programs } from './contents.ts';
 
+const root = join(import.meta.dirname, '../../..');
+
+let agentsBundle: ReturnType<typeof bundle> | undefined;
+
+/** The agent as it is packaged, bundled once for all tests. */
+function agentBundle(): ReturnType<typeof bundle> {
+  const { entry, form } = programs.agent;
+  agentsBundle ??= bundle(root, entry, '1.0', form);
+  return agentsBundle;
+}
+
 let folder: string;
 
 beforeEach(() => {
@@ -42,9 +53,7 @@ test('a program that hashes and reads files starts without Web Crypto and stream
 });
 
 test('an agent reads no gRPC and makes no certificate before it answers hosts', async () => {
-  const { entry, form } = programs.agent;
-  const root = join(import.meta.dirname, '../../..');
-  const { atStart, all } = (await bundle(root, entry, '1.0', form)).sources;
+  const { atStart, all } = (await agentBundle()).sources;
   const grpc = 'node_modules/@grpc/grpc-js/build/src/index.js';
   expect([all.has(grpc), atStart.has(grpc)]).toEqual([true, false]);
   expect([...atStart].filter((source) => source.includes('/@peculiar/x509/'))).toEqual([]);
@@ -56,16 +65,13 @@ test('an agent reads no gRPC and makes no certificate before it answers hosts', 
 });
 
 test('a program has one byte a character, which takes Node half the memory', async () => {
-  const root = join(import.meta.dirname, '../../..');
-  const { entry, form } = programs.agent;
-  const { code, chunks } = await bundle(root, entry, '1.0', form);
+  const { code, chunks } = await agentBundle();
   for (const bytes of [code, ...chunks.map((chunk) => chunk.code)]) {
     expect(bytes.findIndex((byte) => byte > 127)).toBe(-1);
   }
 });
 
 test('the programs of a rack contain no definitions of the operators’ services', async () => {
-  const root = join(import.meta.dirname, '../../..');
   const bringsPools = async (entry: string): Promise<boolean> => {
     const { code } = await bundle(root, entry, '1.0');
     return new TextDecoder().decode(code).includes('file_rackwright_v1_pool');
@@ -76,7 +82,6 @@ test('the programs of a rack contain no definitions of the operators’ services
 });
 
 test('a runner brings definitions of nothing but what it says to its agent', async () => {
-  const root = join(import.meta.dirname, '../../..');
   const { code } = await bundle(root, 'packages/runner/src/main.ts', '1.0');
   const brought = [
     ...new TextDecoder().decode(code).matchAll(/\bfile_rackwright_(\w+)=[^;]*?fileDesc\(/g),
