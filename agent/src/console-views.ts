@@ -58,7 +58,10 @@ export interface ConsoleViewParts {
 }
 
 /** The state of a view; sent behind the earlier bytes. */
-type Word = Pick<MessageInitShape<typeof agent.ConsoleOutputSchema>, 'state' | 'failure'> & {
+type ConsoleNotice = Pick<
+  MessageInitShape<typeof agent.ConsoleOutputSchema>,
+  'state' | 'failure'
+> & {
   readonly message: string;
 };
 
@@ -68,7 +71,7 @@ interface View {
   readonly abort: AbortController;
   /** Up to where in all that the console has shown. */
   end: number;
-  word: Word | undefined;
+  notice: ConsoleNotice | undefined;
   cancelRetry: Cancel;
 }
 
@@ -99,7 +102,7 @@ export class RackConsoles implements ConsoleEars {
     if (this.#views.has(order.id)) return;
     const view: View = {
       ...{ order, pending: new Scrollback(pendingBytesMax), abort: new AbortController() },
-      ...{ end: 0, word: undefined, cancelRetry: () => undefined },
+      ...{ end: 0, notice: undefined, cancelRetry: () => undefined },
     };
     const isFull = this.#views.size >= viewsMax;
     this.#views.set(order.id, view);
@@ -207,8 +210,8 @@ export class RackConsoles implements ConsoleEars {
     this.#sendSoon();
   }
 
-  #say(view: View, word: Word): void {
-    view.word = word;
+  #say(view: View, notice: ConsoleNotice): void {
+    view.notice = notice;
     this.#sendSoon();
   }
 
@@ -225,8 +228,8 @@ export class RackConsoles implements ConsoleEars {
   /** The view that may send next; undefined: nothing may be sent. */
   #next(): View | undefined {
     const hasRoom = this.#roomBytes() > 0;
-    return [...this.#views.values()].find(({ pending, word }) => {
-      return pending.length > 0 ? hasRoom : word !== undefined;
+    return [...this.#views.values()].find(({ pending, notice }) => {
+      return pending.length > 0 ? hasRoom : notice !== undefined;
     });
   }
 
@@ -239,12 +242,12 @@ export class RackConsoles implements ConsoleEars {
     const bytesMax = Math.min(this.#limits.pieceBytesMax, this.#roomBytes());
     const { content, dropped } = view.pending.take(bytesMax);
     this.#sentBytes += content.length;
-    const word = view.pending.length === 0 ? view.word : undefined;
-    if (word !== undefined) view.word = undefined;
-    const output = { id, hostUid, content, droppedBytes: BigInt(dropped), ...word };
+    const notice = view.pending.length === 0 ? view.notice : undefined;
+    if (notice !== undefined) view.notice = undefined;
+    const output = { id, hostUid, content, droppedBytes: BigInt(dropped), ...notice };
     this.#parts.session().tellConsole(create(agent.ConsoleOutputSchema, output));
     this.#views.delete(id);
-    if (word?.failure === undefined) this.#views.set(id, view);
+    if (notice?.failure === undefined) this.#views.set(id, view);
     else view.abort.abort();
   }
 }

@@ -16,6 +16,7 @@ export const valueWords: Readonly<Record<string, string>> = {
   look: 'an observation, a reading, a check or a pass',
   place: 'a slot, a position, a path or a location',
   said: 'a verdict, a response, or what the text is of',
+  seat: 'what one call or one part is made from',
   sight: 'a reading, an event, an observation, or what is visible',
   stand: 'a status, or what is present, valid or stored',
   told: 'a report, a response, or what was sent',

@@ -16,13 +16,14 @@ export const replacedWords: Readonly<Record<string, string>> = {
 };
 
 /** Words that do not say what a file holds. They have no single term instead. */
-const vagueWords: ReadonlySet<string> = new Set(['told', 'said', 'look', 'place', 'sight']);
+const vagueWords: ReadonlySet<string> = new Set(['told', 'said', 'look', 'place', 'seat', 'sight']);
 
 /**
  * Those that do not say what a type is. A place is a slot, a position, a path or a location. A
- * sight is a reading, an event, an observation or what is visible.
+ * seat is what something is made from. A sight is a reading, an event, an observation or what is
+ * visible.
  */
-const vagueTypeWords: ReadonlySet<string> = new Set(['place', 'sight']);
+const vagueTypeWords: ReadonlySet<string> = new Set(['place', 'seat', 'sight']);
 
 /** Files whose names may have such a word. */
 export const namedOtherwise: readonly { place: RegExp; word: string; reason: string }[] = [

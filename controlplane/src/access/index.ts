@@ -1,8 +1,14 @@
-/** Who may call what: callers, their roles and scopes, and the gate before every handler. */
+/** Who may call what: callers, their roles and scopes, and the guard before every handler. */
 export { auditVisibility } from './audit-visibility.ts';
 export { beginningCookie, beginningSeconds, callbackPath } from './browser-sign-in.ts';
 export type { Browsers } from './browsers.ts';
-export { actorOf, type Factory, type GateOptions, gated, type Seat } from './gate.ts';
+export {
+  actorOf,
+  type CallDependencies,
+  type Factory,
+  type GuardOptions,
+  guarded,
+} from './guard.ts';
 export { HostLocations } from './host-locations.ts';
 export { type OidcConfig, readOidc } from './oidc-config.ts';
 export { type Access, type AccessOptions, openAccess } from './open.ts';

@@ -28,7 +28,7 @@ export interface JudgedCall {
   /** The store as the caller sees it. */
   readonly seen: StateStore;
   /** Makes the service with everything visible, to compute the result of an update. */
-  readonly make: (seat: {
+  readonly make: (deps: {
     readonly store: StateStore;
     readonly actor: Actor;
     readonly principal: Principal;

@@ -50,7 +50,7 @@ export class Redaction {
   async error(error: unknown): Promise<unknown> {
     if (!(error instanceof ApiFailure) || isUnscoped(this.#principal.scope)) return error;
     const refusal = error.error;
-    // The gate's own words contain only parts of the caller's request.
+    // The guard's own words contain only parts of the caller's request.
     if (fromTheGate.has(refusal.reason)) return error;
     if (refusal.kind === 'notFound' && refusal.reason === 'RESOURCE_NOT_FOUND') {
       const name = refusal.metadata?.['resource'] ?? '';

@@ -27,11 +27,11 @@ import { createCredentialService } from '../access/api/credentials.ts';
 import { createAccessService } from '../access/api/tokens.ts';
 import {
   actorOf,
+  type CallDependencies,
   changesSomething,
-  gated,
+  guarded,
   HostLocations,
   openServices,
-  type Seat,
   type SignIn,
 } from '../access/index.ts';
 import { createAuditService } from '../audit/api/audit.ts';
@@ -135,13 +135,15 @@ export function createOperatorServices(
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;
   const locations = new HostLocations(deps.fleetView);
-  const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
+  const factories = makers.map(
+    (make) => (ofCall: CallDependencies) => make({ ...deps, ...ofCall }),
+  );
   const calls = audit && auditCalls(audit, changesSomething);
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };
   const tracing = traceCalls(deps);
   const { traceOf } = tracing;
-  const gate = { store, signIn, locations, traceOf, ...letIn };
-  const own = gated([...factories, () => reflection], gate);
+  const guard = { store, signIn, locations, traceOf, ...letIn };
+  const own = guarded([...factories, () => reflection], guard);
   const recordingRefusals =
     calls?.recordRefusals(own, (context) => actorOf(signIn, context)) ?? own;
   return {

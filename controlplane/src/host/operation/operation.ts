@@ -31,7 +31,7 @@ import {
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { descends, lifeOf } from './lineage.ts';
-import { bootWindowMs, waitsForWord } from './person.ts';
+import { bootWindowMs, waitsForConfirmation } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": a unique name for one attempt. */
@@ -131,7 +131,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
     return 'waiting';
   }
   if (isBraked(pass, run, slot.operation)) return 'waiting';
-  if (waitsForWord(pass, run, slot.operation)) return 'waiting';
+  if (waitsForConfirmation(pass, run, slot.operation)) return 'waiting';
   slot.sentTo = lifeOf(session.journal);
   slot.sendTime = now(pass);
   const step = run.steps[run.currentStep];

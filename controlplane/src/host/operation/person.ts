@@ -36,7 +36,11 @@ function askedOf(
 }
 
 /** Whether the agent gets the order only after a person has reported the action. */
-export function waitsForWord(pass: PassView, run: Run, operation: agent.Operation): boolean {
+export function waitsForConfirmation(
+  pass: PassView,
+  run: Run,
+  operation: agent.Operation,
+): boolean {
   const asked = askedOf(pass, operation);
   if (asked === undefined || currentStep(run)?.word !== undefined) return false;
   waitFor(pass, run, 'person', `${wishes[asked]}, and say so when it is`);
@@ -46,7 +50,7 @@ export function waitsForWord(pass: PassView, run: Run, operation: agent.Operatio
 const wishes = { on: 'switch the host on', off: 'switch the host off' } as const;
 
 /** The report that the run waits for; undefined: none. */
-export function wordAwaited(pass: PassView): 'on' | 'off' | undefined {
+export function confirmationAwaited(pass: PassView): 'on' | 'off' | undefined {
   const run = activeRun(pass.status);
   const slot = pass.record.operation;
   const step = run === undefined ? undefined : currentStep(run);

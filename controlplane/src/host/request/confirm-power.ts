@@ -5,7 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { PersonWordSchema } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
-import { wordAwaited } from '../operation/person.ts';
+import { confirmationAwaited } from '../operation/person.ts';
 import { activeRun, causedBy, currentStep, now, type Pass } from '../pass/pass.ts';
 import type { Refusal, Requester } from '../pass/types.ts';
 
@@ -18,7 +18,7 @@ export function confirmPower(
   by: Requester,
 ): Refusal | undefined {
   const state = on ? 'on' : 'off';
-  const awaited = wordAwaited(pass);
+  const awaited = confirmationAwaited(pass);
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (awaited === undefined || step === undefined) {

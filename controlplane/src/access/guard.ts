@@ -33,8 +33,8 @@ import { accessTable, type Row } from './table.ts';
 type AnyHandler = BoundService['handlers'][string];
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What services are made from, for one call. */
-export interface Seat {
+/** What a service is made from, for one call. */
+export interface CallDependencies {
   readonly store: StateStore;
   readonly actor: Actor;
   readonly principal: Principal;
@@ -43,20 +43,20 @@ export interface Seat {
 }
 
 /** Makes a service for one caller. */
-export type Factory = (seat: Seat) => BoundService;
+export type Factory = (deps: CallDependencies) => BoundService;
 
-export interface GateOptions {
+export interface GuardOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
   readonly locations: HostLocations;
-  /** Runs between the gate and the handler of a permitted call. */
+  /** Runs between the guard and the handler of a permitted call. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: Actor): AnyHandler;
   /** The trace parent for work that a call starts; unset: calls have none. */
   traceOf?(context: CallContext): string | undefined;
 }
 
-/** The services behind the gate. */
-export function gated(factories: readonly Factory[], options: GateOptions): BoundService[] {
+/** The services behind the guard. */
+export function guarded(factories: readonly Factory[], options: GuardOptions): BoundService[] {
   const { store } = options;
   return factories.map((make) => {
     const { service } = make({ store, actor: actors.unknown, principal: nobody });
@@ -99,14 +99,14 @@ interface Admitted {
 async function admit(
   make: Factory,
   method: DescMethod,
-  { store, signIn, locations, traceOf }: GateOptions,
+  { store, signIn, locations, traceOf }: GuardOptions,
   input: unknown,
   context: CallContext,
 ): Promise<Admitted> {
   const row = rowOf(method);
   if (row.reach.kind === 'open') {
-    const seat = { store, actor: actors.unknown, principal: nobody };
-    return { handler: handlerOf(make(seat), method), principal: nobody };
+    const deps = { store, actor: actors.unknown, principal: nobody };
+    return { handler: handlerOf(make(deps), method), principal: nobody };
   }
   const principal = signIn.principalOf(context);
   const traceParent = traceOf?.(context);
@@ -129,12 +129,12 @@ async function admit(
     const handler = handlerOf(make({ store: within, ...whose }), method);
     return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
   }
-  const seat = { store: row.changes ? store : seen, ...whose };
+  const deps = { store: row.changes ? store : seen, ...whose };
   const check = async (answer: unknown) => checkRepeated(asked, answer as Fields);
-  return { handler: handlerOf(make(seat), method), principal, check };
+  return { handler: handlerOf(make(deps), method), principal, check };
 }
 
-function unary(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
+function unary(make: Factory, method: DescMethod, options: GuardOptions): AnyHandler {
   return async (input, context) => {
     const redaction = redactionOf(options, method, input, context);
     try {
@@ -149,7 +149,7 @@ function unary(make: Factory, method: DescMethod, options: GateOptions): AnyHand
   };
 }
 
-function streaming(make: Factory, method: DescMethod, options: GateOptions): AnyHandler {
+function streaming(make: Factory, method: DescMethod, options: GuardOptions): AnyHandler {
   return async function* (input: unknown, context: CallContext) {
     const ended = new AbortController();
     let cancel = (): void => undefined;
@@ -171,7 +171,7 @@ function streaming(make: Factory, method: DescMethod, options: GateOptions): Any
 
 /** Invariant 3. A stream checks again for each response: what is visible changes. */
 function redactionOf(
-  { store, signIn, locations }: GateOptions,
+  { store, signIn, locations }: GuardOptions,
   method: DescMethod,
   input: unknown,
   context: CallContext,
