@@ -116,7 +116,7 @@ async function main(): Promise<number> {
   return runMany({ first, runs, untilMs, workers }, options);
 }
 
-interface Asked {
+interface BatchOptions {
   readonly first: number;
   readonly runs: number;
   /** No batch is begun after that. */
@@ -148,7 +148,7 @@ async function runOne(seed: number, options: Options): Promise<number> {
   return result.violations.length > 0 ? 1 : 0;
 }
 
-async function runMany(asked: Asked, options: Options): Promise<number> {
+async function runMany(asked: BatchOptions, options: Options): Promise<number> {
   const sum = { seeds: 0, hosts: 0, events: 0, crashes: 0, simulatedMs: 0 };
   const figures: Figures = new Map();
   const startedMs = Date.now();
@@ -173,7 +173,7 @@ async function runMany(asked: Asked, options: Options): Promise<number> {
   return values.all ? 1 : runOne(failure.seed, options);
 }
 
-function* batches(asked: Asked, options: Options, stopped: () => boolean): Generator<Batch> {
+function* batches(asked: BatchOptions, options: Options, stopped: () => boolean): Generator<Batch> {
   for (let done = 0; done < asked.runs; done += batchSeeds) {
     if (stopped() || (asked.untilMs !== undefined && Date.now() > asked.untilMs)) return;
     const seeds = Math.min(batchSeeds, asked.runs - done);

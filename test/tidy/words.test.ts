@@ -24,12 +24,13 @@ test('the check finds a replaced word in a type, and not in values, texts and te
   const inFile = (path: string) => {
     const text =
       'export interface FairTurns {\n}\nconst turn = 1; // type Turn = 1\n' +
-      'type Return = 1;\ntype LastPlace = 1;';
+      'type Return = 1;\ntype LastPlace = 1;\ntype Asked = 1;\ntype AskedPorts = 1;';
     return findReplacedWords({ path, text }).map(({ line, message }) => `${line} ${message}`);
   };
   expect(inFile('packages/bmc/src/fair.ts')).toEqual([
     '1 "FairTurns" says "turn"; the glossary\'s term is "slot"',
     '5 "LastPlace" says "place"; say what it holds',
+    '6 "Asked" says "Asked"; say what it holds',
   ]);
   expect(inFile('packages/bmc/src/fair.test.ts')).toEqual([]);
 });

@@ -49,6 +49,9 @@ export const namedOtherwise: readonly { place: RegExp; word: string; reason: str
   },
 ];
 
+/** Whole names that do not say what a type is: a request, a question or options. */
+const vagueTypeNames: ReadonlySet<string> = new Set(['Asked']);
+
 const declaration = /\b(?:class|interface|type)\s+([A-Z][\w$]*)\s*(?:=|<|\{|extends|implements)/g;
 
 /** Types of production code whose names have a replaced or a vague word. */
@@ -87,7 +90,9 @@ function isReplaced(word: string): boolean {
 function namesOf(file: SourceFile): { name: string; word: string; line: number }[] {
   const code = codeOf(file.text);
   return [...code.matchAll(declaration)].flatMap(({ 1: name = '', index }) => {
-    const word = wordsOf(name).find((each) => isReplaced(each) || vagueTypeWords.has(each));
+    const word = vagueTypeNames.has(name)
+      ? name
+      : wordsOf(name).find((each) => isReplaced(each) || vagueTypeWords.has(each));
     if (word === undefined) return [];
     return [{ name, word, line: code.slice(0, index).split('\n').length }];
   });

@@ -21,13 +21,13 @@ const hex = 'cd'.repeat(32);
 const never = new AbortController().signal;
 const reference = `registry.example.org/os/debian@sha256:${hex}`;
 type Begin = HostImages['begin'];
-type Asked = Parameters<Begin>;
+type BeginParameters = Parameters<Begin>;
 
 /** Internal addresses, as the fleet lists them. */
 const internal = ['127.0.0.1:5000'];
 
 function setUp(
-  begin: (...asked: Asked) => ReturnType<Begin>,
+  begin: (...asked: BeginParameters) => ReturnType<Begin>,
   proof: DeployProof = DeployProof.UNSPECIFIED,
   writeAsFetched = true,
 ) {
@@ -35,7 +35,7 @@ function setUp(
   const { clock } = time.open();
   const stop = new AbortController();
   const told: Progress[] = [];
-  const asked: Asked[] = [];
+  const asked: BeginParameters[] = [];
   let credentials = true;
   const context: OperationContext = {
     signal: stop.signal,
@@ -70,12 +70,12 @@ function setUp(
   const operation = create(agent.OperationSchema, { id: `${uid}/3/4/1`, hostUid: uid });
   const parts = {
     images: {
-      begin: async (...all: Asked) => {
+      begin: async (...all: BeginParameters) => {
         if (!writeAsFetched) throw new Error('nobody begins before it is whole');
         asked.push(all);
         return begin(...all);
       },
-      hold: async (...all: Asked) => {
+      hold: async (...all: BeginParameters) => {
         if (writeAsFetched) throw new Error('nobody waits until it is whole');
         asked.push(all);
         const coming = await begin(...all);

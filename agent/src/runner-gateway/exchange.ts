@@ -45,7 +45,7 @@ export interface GatewayExchangeParts {
 }
 
 type ExchangeResponseInit = MessageInitShape<typeof runner.ExchangeResponseSchema>;
-type Asked = runner.ExchangeRequest['message'];
+type RunnerMessage = runner.ExchangeRequest['message'];
 
 const pieceBytesMax = 64 * 1024;
 /** Shorter pauses are not worth a timer, milliseconds. */
@@ -88,7 +88,7 @@ export class Exchanges {
   }
 
   /** The admitted number of bytes, or the answer instead. */
-  #admit(first: Asked | undefined): number | NonNullable<ExchangeResponseInit['message']> {
+  #admit(first: RunnerMessage | undefined): number | NonNullable<ExchangeResponseInit['message']> {
     const { limits, orderOf } = this.#parts;
     if (first?.case !== 'begin') return refused('the first message has to be ExchangeBegin');
     const { bootToken, operationId, bytes } = first.value;
@@ -111,7 +111,7 @@ export class Exchanges {
    */
   async #receive(
     bytes: number,
-    next: () => Promise<Asked | undefined>,
+    next: () => Promise<RunnerMessage | undefined>,
     signal: AbortSignal,
   ): Promise<Uint8Array | undefined> {
     const hash = createHash('sha256');
@@ -148,7 +148,7 @@ export class Exchanges {
   async #next(
     incoming: AsyncIterator<runner.ExchangeRequest>,
     signal: AbortSignal,
-  ): Promise<Asked | undefined> {
+  ): Promise<RunnerMessage | undefined> {
     const { clock, limits } = this.#parts;
     const heard = new AbortController();
     const silence = pause(clock, limits.silenceMs, AbortSignal.any([signal, heard.signal]));

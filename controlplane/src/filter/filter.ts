@@ -116,7 +116,7 @@ class Parser<T> {
     }
     const value = reader.value();
     const { name, field } = found;
-    const asked: Asked = { reader, name, comparator, atComparator, value };
+    const asked: Restriction = { reader, name, comparator, atComparator, value };
     const isWhole = !value.startsAnyhow && !value.endsAnyhow;
     const matches = holds(field, asked);
     const text = isWhole ? requiredText(field, asked) : undefined;
@@ -125,7 +125,7 @@ class Parser<T> {
 }
 
 /** The value that the field must have; undefined: there is no single one. */
-function requiredText<T>(field: FilterField<T>, asked: Asked): string | undefined {
+function requiredText<T>(field: FilterField<T>, asked: Restriction): string | undefined {
   const { comparator, value } = asked;
   switch (field.kind) {
     case 'text':
@@ -144,7 +144,7 @@ function not<T>({ matches }: Filter<T>): Filter<T> {
 }
 
 /** A restriction, as parsed. */
-interface Asked {
+interface Restriction {
   readonly reader: FilterReader;
   readonly name: string;
   readonly comparator: Comparator;
@@ -152,7 +152,7 @@ interface Asked {
   readonly value: FilterValue;
 }
 
-function holds<T>(field: FilterField<T>, asked: Asked): Holds<T> {
+function holds<T>(field: FilterField<T>, asked: Restriction): Holds<T> {
   const { comparator, value } = asked;
   if (comparator === ':' && value.startsAnyhow && value.text === '') return isSet(field);
   if (field.kind === 'map') return mapHolds(field, asked);
@@ -232,7 +232,7 @@ function isSet<T>(field: FilterField<T>): Holds<T> {
   }
 }
 
-function mapHolds<T>(field: FilterField<T> & { kind: 'map' }, asked: Asked): Holds<T> {
+function mapHolds<T>(field: FilterField<T> & { kind: 'map' }, asked: Restriction): Holds<T> {
   const { name } = asked;
   if (asked.comparator !== ':') {
     return refuse(asked, `does not fit: write ${name}.KEY = VALUE, or ${name}:KEY for "has it"`);
@@ -241,7 +241,7 @@ function mapHolds<T>(field: FilterField<T> & { kind: 'map' }, asked: Asked): Hol
   return (item) => Object.hasOwn(field.of(item), key);
 }
 
-function listHolds<T>(field: FilterField<T> & { kind: 'texts' }, asked: Asked): Holds<T> {
+function listHolds<T>(field: FilterField<T> & { kind: 'texts' }, asked: Restriction): Holds<T> {
   if (asked.comparator !== ':') {
     return refuse(asked, `does not fit: this is a list; write ${asked.name}:VALUE for "has it"`);
   }
@@ -249,7 +249,7 @@ function listHolds<T>(field: FilterField<T> & { kind: 'texts' }, asked: Asked): 
   return (item) => field.of(item).some((each) => fits(folded(field, each)));
 }
 
-function equalText<T>(field: FilterField<T> & { kind: 'text' }, asked: Asked): Holds<T> {
+function equalText<T>(field: FilterField<T> & { kind: 'text' }, asked: Restriction): Holds<T> {
   const { value, name } = asked;
   if (value.text === '' && (value.startsAnyhow || value.endsAnyhow)) {
     return refuse(asked, `is no value to compare with; write ${name}:* for "is set"`, value.at);
@@ -266,7 +266,10 @@ function pattern({ text, startsAnyhow, endsAnyhow }: FilterValue): (of: string) 
 }
 
 /** The text in the field's form: for a resource name its id alone is enough. */
-function wantedText<T>(field: FilterField<T> & { kind: 'text' }, { reader, value }: Asked): string {
+function wantedText<T>(
+  field: FilterField<T> & { kind: 'text' },
+  { reader, value }: Restriction,
+): string {
   const { collection } = field;
   const { text, at, startsAnyhow } = value;
   if (collection === undefined || text === '') return folded(field, text);
@@ -282,12 +285,12 @@ function folded(field: { readonly folds?: true }, text: string): string {
 }
 
 /** The text of a value without a star. */
-function whole({ reader, value, name }: Asked): string {
+function whole({ reader, value, name }: Restriction): string {
   if (!value.startsAnyhow && !value.endsAnyhow) return value.text;
   return reader.fail(`${name} takes no star here`, value.at);
 }
 
-function numberOf(asked: Asked): number {
+function numberOf(asked: Restriction): number {
   const text = whole(asked);
   if (/^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text);
   return refuse(asked, 'is a number, as 42 or 0.5', asked.value.at);
@@ -296,7 +299,7 @@ function numberOf(asked: Asked): number {
 const instant = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2}))?$/i;
 
 /** RFC 3339, or a day in UTC. */
-function timeOf(asked: Asked): number {
+function timeOf(asked: Restriction): number {
   const text = whole(asked);
   const [, day = ''] = instant.exec(text) ?? [];
   const isDay = !Number.isNaN(Date.parse(day)) && dayOf(Date.parse(day)) === day;
@@ -314,7 +317,7 @@ function dayOf(ms: number): string {
 }
 
 function refuse(
-  { reader, name, comparator, atComparator }: Asked,
+  { reader, name, comparator, atComparator }: Restriction,
   subject: string,
   at?: number,
 ): never {

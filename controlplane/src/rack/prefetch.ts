@@ -70,7 +70,7 @@ export async function prefetchImage(
   return shown(deps, name, answer);
 }
 
-type Asked = Pick<PrefetchedImage, 'image' | 'architecture' | 'netboot'>;
+type PrefetchQuestion = Pick<PrefetchedImage, 'image' | 'architecture' | 'netboot'>;
 
 /**
  * The image that this request has added, or has found: the tag may have another digest by now.
@@ -81,7 +81,7 @@ async function prefetchedBefore(
   deps: RpcDependencies,
   name: string,
   requestId: RequestId,
-  asked: Asked,
+  asked: PrefetchQuestion,
 ): Promise<PrefetchedImage | undefined> {
   const record = await rackOf(deps, name);
   if (!hasApplied(record, appliedId('prefetchImage', requestId))) return undefined;
@@ -94,7 +94,7 @@ async function prefetchedBefore(
   throw notAnyMore(name, requestId, asked.image);
 }
 
-function isSameQuestion(a: Asked, b: Asked): boolean {
+function isSameQuestion(a: PrefetchQuestion, b: PrefetchQuestion): boolean {
   return a.image === b.image && a.architecture === b.architecture && a.netboot === b.netboot;
 }
 

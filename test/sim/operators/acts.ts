@@ -39,7 +39,7 @@ export interface Act {
   readonly prepare: (scene: Scene) => Call;
 }
 
-interface Asked {
+interface HostActRequest {
   readonly name: string;
   readonly requestId: string;
 }
@@ -47,7 +47,7 @@ interface Asked {
 const hostAct = (
   name: string,
   weight: number,
-  call: (counter: Counter, asked: Asked) => Promise<unknown>,
+  call: (counter: Counter, asked: HostActRequest) => Promise<unknown>,
 ): Act => ({
   name,
   weight,

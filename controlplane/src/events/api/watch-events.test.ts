@@ -27,10 +27,10 @@ beforeEach(async () => {
 
 afterEach(() => fixture.stop());
 
-type Asked = Partial<Pick<WatchEventsRequest, 'filter' | 'position'>>;
+type WatchOptions = Partial<Pick<WatchEventsRequest, 'filter' | 'position'>>;
 
 /** Opens a watch; `until` returns its responses up to the first match. */
-async function watching(asked: Asked = {}, { events }: Pick<Fixture, 'events'> = fixture) {
+async function watching(asked: WatchOptions = {}, { events }: Pick<Fixture, 'events'> = fixture) {
   const stopping = new AbortController();
   const stream = events.watchEvents(asked, { signal: stopping.signal })[Symbol.asyncIterator]();
   const until = async (fits: (told: WatchEventsResponse) => boolean) => {
@@ -97,7 +97,7 @@ test('a position of a store before it was restored goes on from now, and says so
 });
 
 test('a wrong position or filter is refused by its field', async () => {
-  const open = async (asked: Asked) => {
+  const open = async (asked: WatchOptions) => {
     for await (const _ of fixture.events.watchEvents(asked)) break;
   };
   expect(await violatedFields(open({ position: 'yesterday' }))).toEqual(['position']);

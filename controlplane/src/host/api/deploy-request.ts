@@ -7,13 +7,13 @@ import { checkDeploySpec } from '../spec/deploy-spec.ts';
 
 const imageCharactersMax = 2_048;
 
-interface Asked {
+interface DeploymentRequest {
   readonly image: string;
   readonly deploy?: DeploySpec | undefined;
 }
 
 /** Validates the request, with its fields below `path` ("provision."). Throws `invalidArgument`. */
-export function checkDeployment({ image, deploy }: Asked, path = ''): void {
+export function checkDeployment({ image, deploy }: DeploymentRequest, path = ''): void {
   const violations = new Violations();
   violations.addIf(`${path}image`, problemOf(image));
   if (deploy !== undefined) checkDeploySpec(`${path}deploy`, deploy, violations);

@@ -48,7 +48,7 @@ export interface Requester {
 }
 
 /** A request to a host. With a plan: refused unless it would do what the plan says. */
-export type HostRequest = Asked & { readonly plan?: StartedPlan };
+export type HostRequest = RequestedAction & { readonly plan?: StartedPlan };
 
 /** A plan that a request starts. */
 export interface StartedPlan {
@@ -57,7 +57,7 @@ export interface StartedPlan {
   readonly reason: string;
 }
 
-type Asked =
+type RequestedAction =
   | { readonly kind: 'verify' }
   | { readonly kind: 'inspect' }
   /** No steps: the automatic plan. */

@@ -252,7 +252,7 @@ export async function deletePool(
   });
 }
 
-interface Asked {
+interface ChangeRequest {
   readonly method: string;
   readonly requestId: RequestId;
   readonly etag: string;
@@ -262,7 +262,7 @@ interface Asked {
 async function change(
   deps: RpcDependencies,
   poolId: PoolId,
-  { method, requestId, etag }: Asked,
+  { method, requestId, etag }: ChangeRequest,
   { validateOnly }: { readonly validateOnly: boolean },
   edit: (record: wire.PoolRecord) => void,
 ): Promise<Pool> {

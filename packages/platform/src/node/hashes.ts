@@ -57,15 +57,15 @@ export function nodeHashes(threadedFromBytes = threadedBytesMin): Hashes {
 }
 
 /** The next piece; nothing: answer the digest. */
-type Asked = Uint8Array | null;
+type HashRequest = Uint8Array | null;
 /** The digest; nothing: the piece has been hashed. */
-type Answered = string | null;
+type HashResponse = string | null;
 
 class ThreadHash implements RunningHash {
   readonly #worker: Worker;
   readonly #closed: () => void;
   /** Pending answers; they arrive in the order of the requests. */
-  readonly #waiting: PromiseWithResolvers<Answered>[] = [];
+  readonly #waiting: PromiseWithResolvers<HashResponse>[] = [];
   #failure: Error | undefined;
   #isOpen = true;
 
@@ -75,7 +75,7 @@ class ThreadHash implements RunningHash {
       ...{ eval: true, name: 'hash', env: {}, execArgv: [] },
       resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: 1 },
     });
-    this.#worker.on('message', (answer: Answered) => {
+    this.#worker.on('message', (answer: HashResponse) => {
       this.#waiting.shift()?.resolve(answer);
       if (this.#waiting.length === 0) this.#worker.unref();
     });
@@ -100,8 +100,8 @@ class ThreadHash implements RunningHash {
     void this.#worker.terminate();
   }
 
-  #ask(asked: Asked): Promise<Answered> {
-    const answer = Promise.withResolvers<Answered>();
+  #ask(asked: HashRequest): Promise<HashResponse> {
+    const answer = Promise.withResolvers<HashResponse>();
     // The caller gets the error, now or later, or at the digest.
     markHandled(answer.promise);
     if (this.#failure !== undefined) {
@@ -127,12 +127,12 @@ class ThreadHash implements RunningHash {
 function hashInThread(): void {
   const { parentPort } = process.getBuiltinModule('node:worker_threads');
   const hash = process.getBuiltinModule('node:crypto').createHash('sha256');
-  parentPort?.on('message', (asked: Asked) => {
+  parentPort?.on('message', (asked: HashRequest) => {
     if (asked === null) {
-      parentPort.postMessage(hash.digest('hex') satisfies Answered, []);
+      parentPort.postMessage(hash.digest('hex') satisfies HashResponse, []);
       return;
     }
     hash.update(asked);
-    parentPort.postMessage(null satisfies Answered, []);
+    parentPort.postMessage(null satisfies HashResponse, []);
   });
 }

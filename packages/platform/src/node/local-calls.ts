@@ -95,12 +95,12 @@ function serveOne(
     .catch(() => socket.destroy());
 }
 
-interface Asked {
+interface OpenAnswer {
   readonly answer: string;
   readonly socket: Socket;
 }
 
-function ask(path: string, request: string, timeoutMs: number): Promise<Asked | undefined> {
+function ask(path: string, request: string, timeoutMs: number): Promise<OpenAnswer | undefined> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
     const timer = setTimeout(() => {
@@ -121,7 +121,7 @@ function ask(path: string, request: string, timeoutMs: number): Promise<Asked | 
   });
 }
 
-function holding({ answer, socket }: Asked): HeldAnswer {
+function holding({ answer, socket }: OpenAnswer): HeldAnswer {
   socket.on('error', () => socket.destroy());
   return {
     answer,

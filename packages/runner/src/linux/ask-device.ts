@@ -23,7 +23,7 @@ import { readWriteCache } from './write-cache.ts';
 const askedAtOnceMax = 8;
 const identityTimeoutMs = 20_000;
 
-type Asked = Pick<DeviceFacts, 'capacity' | 'writeCache' | 'health' | 'sanitize'>;
+type DeviceResponses = Pick<DeviceFacts, 'capacity' | 'writeCache' | 'health' | 'sanitize'>;
 
 /** The same devices in the same order. */
 export async function askDevices(
@@ -43,7 +43,11 @@ export async function askDevices(
   return asked;
 }
 
-async function askDevice(exec: Exec, roots: SysRoots, device: DeviceFacts): Promise<Asked> {
+async function askDevice(
+  exec: Exec,
+  roots: SysRoots,
+  device: DeviceFacts,
+): Promise<DeviceResponses> {
   switch (device.transport) {
     case 'nvme':
     case 'nvmeFabrics':
@@ -91,7 +95,7 @@ async function askPlain(
   roots: SysRoots,
   device: DeviceFacts,
   reason: string | undefined,
-): Promise<Asked> {
+): Promise<DeviceResponses> {
   return {
     ...(await cacheOf(exec, roots, device)),
     ...(reason === undefined ? {} : { capacity: notExamined(reason) }),
@@ -99,7 +103,7 @@ async function askPlain(
 }
 
 /** Disks on SCSI, ATA disks among them: those answer through its translation (SAT). */
-async function askScsi(exec: Exec, roots: SysRoots, device: DeviceFacts): Promise<Asked> {
+async function askScsi(exec: Exec, roots: SysRoots, device: DeviceFacts): Promise<DeviceResponses> {
   const path = `/dev/${device.name}`;
   const vendor = await readText(roots.sys, 'block', device.name, 'device/vendor');
   const isAta = device.transport === 'sata' || vendor === 'ATA';
@@ -136,14 +140,14 @@ async function capacityOf(
   return await readScsiCapacity(exec, path, device.sizeBytes);
 }
 
-async function cacheOf(exec: Exec, roots: SysRoots, device: DeviceFacts): Promise<Asked> {
+async function cacheOf(exec: Exec, roots: SysRoots, device: DeviceFacts): Promise<DeviceResponses> {
   const folder = join(roots.sys, 'block', device.name);
   const path = `/dev/${device.name}`;
   const writeCache = await readWriteCache(exec, folder, path, device.transport);
   return writeCache === undefined ? {} : { writeCache };
 }
 
-async function healthOf(exec: Exec, name: string): Promise<Asked> {
+async function healthOf(exec: Exec, name: string): Promise<DeviceResponses> {
   const health = await readHealth(exec, `/dev/${name}`);
   return health === undefined ? {} : { health };
 }

@@ -14,7 +14,7 @@ afterEach(() => {
   server?.close();
 });
 
-interface Asked {
+interface WebRequest {
   readonly range: string | undefined;
   readonly ifRange: string | undefined;
   readonly token: string | undefined;
@@ -22,7 +22,7 @@ interface Asked {
 
 /** A server of one answer after another; the last one stays. */
 async function serve(...answers: ((request: IncomingMessage, response: ServerResponse) => void)[]) {
-  const asked: Asked[] = [];
+  const asked: WebRequest[] = [];
   server = createServer((request, response) => {
     const { range, 'if-range': ifRange, authorization: token } = request.headers;
     asked.push({ range, ifRange: ifRange as string | undefined, token });

@@ -79,12 +79,12 @@ class Model {
 }
 
 /** A write as it was requested; a retry repeats all of this. */
-interface Asked {
+interface RequestedWrite {
   readonly change: Change;
   readonly expected: ExpectedRevision;
 }
 
-function ask(model: Model, root: string, call: Call, writeId: WriteId): Asked | undefined {
+function ask(model: Model, root: string, call: Call, writeId: WriteId): RequestedWrite | undefined {
   const key = `${root}.${call.key}`;
   const expected = model.expectedOf(key, call.behind);
   const written = { key, revision: 0, writeId };
@@ -94,7 +94,7 @@ function ask(model: Model, root: string, call: Call, writeId: WriteId): Asked | 
   return expected === 'absent' ? undefined : { change: { kind: 'delete', ...written }, expected };
 }
 
-async function make(store: StateStore, { change, expected }: Asked): Promise<WriteResult> {
+async function make(store: StateStore, { change, expected }: RequestedWrite): Promise<WriteResult> {
   if (change.kind === 'put') return store.put(change.key, change.value, expected, change.writeId);
   return store.delete(change.key, Number(expected), change.writeId);
 }
@@ -110,7 +110,7 @@ const likeTheModel: ConformanceCase = {
         const root = `model${run}`;
         const start = await subject.first.latestRevision();
         const model = new Model(start);
-        const askedBefore: Asked[] = [];
+        const askedBefore: RequestedWrite[] = [];
         for (const [at, call] of calls.entries()) {
           const store = at % 2 === 0 ? subject.first : subject.second;
           const asked =

@@ -62,7 +62,7 @@ const bootOrderColumns: readonly TextColumn<BootOption>[] = [
 ];
 
 type Show = (io: CommandIo, flags: SharedFlags, reading: BmcReading) => void;
-type Asked = Pick<ReadHostBmcRequest, 'kind'> & { readonly maxEntries?: number };
+type BmcReadOptions = Pick<ReadHostBmcRequest, 'kind'> & { readonly maxEntries?: number };
 
 const docsOf = (brief: string) => ({
   brief,
@@ -73,7 +73,7 @@ async function read(
   io: CommandIo,
   flags: SharedFlags,
   id: string,
-  asked: Asked,
+  asked: BmcReadOptions,
   show: Show,
 ): Promise<void> {
   const name = resourceName('hosts', id);

@@ -143,7 +143,7 @@ export function findFilter(text: string): string {
   return parts.join(' OR ');
 }
 
-interface Asked {
+interface HostListOptions {
   readonly rack?: string;
   readonly filter: string;
   readonly orderBy?: string;
@@ -152,7 +152,11 @@ interface Asked {
 type Found = Pick<ListHostsResponse, 'hosts' | 'unreadable'>;
 
 /** A table needs no inventory; output for programs has every field. */
-async function allHosts(client: HostClient, { output }: SharedFlags, asked: Asked): Promise<Found> {
+async function allHosts(
+  client: HostClient,
+  { output }: SharedFlags,
+  asked: HostListOptions,
+): Promise<Found> {
   const view = isForPrograms(output) ? HostView.FULL : HostView.BASIC;
   const unreadable: ListHostsResponse['unreadable'] = [];
   const hosts = await allPages(

@@ -21,7 +21,7 @@ import { readObjectFile } from '../file/apply.ts';
 import { sharedFlags } from '../frame/frames.ts';
 import { withPools } from './client.ts';
 
-type Asked = MessageInitShape<typeof PlanRolloutRequestSchema>;
+type PlanRolloutRequestInit = MessageInitShape<typeof PlanRolloutRequestSchema>;
 
 /** "plan" */
 export const planRollout = buildCommand({
@@ -49,7 +49,11 @@ export const planRollout = buildCommand({
 });
 
 /** Shows the requested plan. */
-export async function showDraft(io: CommandIo, flags: SharedFlags, asked: Asked): Promise<void> {
+export async function showDraft(
+  io: CommandIo,
+  flags: SharedFlags,
+  asked: PlanRolloutRequestInit,
+): Promise<void> {
   showPlan(io, flags, await withPools(io, flags, (pools) => pools.planRollout(asked)));
 }
 
@@ -58,7 +62,7 @@ async function fromFile(
   flags: SharedFlags,
   filename: string,
   name: string,
-): Promise<Asked> {
+): Promise<PlanRolloutRequestInit> {
   const objects = await readObjectFile(io, filename);
   const object = objects.find((each) => each.name === name);
   if (object === undefined) throw new UsageError(`${filename} has no ${name}`);

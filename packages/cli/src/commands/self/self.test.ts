@@ -51,11 +51,11 @@ function fleetOf(count: number) {
       },
     }),
   );
-  interface Asked {
+  interface ListRequest {
     readonly filter: string;
     readonly pageSize?: number;
   }
-  const listHosts = async ({ filter, pageSize }: Asked) => {
+  const listHosts = async ({ filter, pageSize }: ListRequest) => {
     calls.push({ filter, pageSize });
     const [, begin = ''] = /^name = (.*)\*$/.exec(filter) ?? [];
     const fits = all.filter(({ name = '' }) => name.startsWith(`hosts/${begin}`));
