@@ -73,9 +73,9 @@ export const defaultNetbootWatchLimits: NetbootWatchLimits = {
 export class NetbootWatch {
   readonly #parts: NetbootWatchParts;
   /** Host uid → wall time of its last request of any kind, oldest first. */
-  readonly #seenAtMs = new Map<string, number>();
+  readonly #seenAtMs = new Map<HostUid, number>();
   /** Host uid → wall time of its last report. */
-  readonly #reportedAtMs = new Map<string, number>();
+  readonly #reportedAtMs = new Map<HostUid, number>();
   /** "operation id of the missing, uid of the shown" → its timer. */
   readonly #pending = new Map<string, Cancel>();
 
@@ -132,7 +132,7 @@ export class NetbootWatch {
     return (this.#seenAtMs.get(hostUid) ?? Number.NEGATIVE_INFINITY) >= openedAtMs;
   }
 
-  #remember(times: Map<string, number>, hostUid: HostUid, atMs: number): void {
+  #remember(times: Map<HostUid, number>, hostUid: HostUid, atMs: number): void {
     times.delete(hostUid);
     times.set(hostUid, atMs);
     if (times.size <= this.#parts.limits.hostsMax) return;

@@ -108,8 +108,8 @@ export class PowerSync implements PowerReadings {
   readonly #limits: PowerSyncLimits;
   #generation = 0n;
   #periodMs = 0;
-  #targets = new Map<string, Target>();
-  readonly #forgotten = new Set<string>();
+  #targets = new Map<HostUid, Target>();
+  readonly #forgotten = new Set<HostUid>();
   #round = 0;
   #roundEndsMs = 0;
   #roundOver = false;
@@ -381,7 +381,7 @@ export class PowerSync implements PowerReadings {
   }
 }
 
-function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHost): Target {
+function keptOrNew(before: ReadonlyMap<HostUid, Target>, asked: agent.PowerSyncHost): Target {
   const known = before.get(asked.hostUid);
   if (known !== undefined && equals(agent.PowerSyncHostSchema, known.asked, asked)) return known;
   return {
@@ -402,7 +402,7 @@ function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHo
   };
 }
 
-function isIn(targets: ReadonlyMap<string, Target>, target: Target): boolean {
+function isIn(targets: ReadonlyMap<HostUid, Target>, target: Target): boolean {
   return targets.get(target.asked.hostUid) === target;
 }
 

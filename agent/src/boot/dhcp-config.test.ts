@@ -35,7 +35,7 @@ function planOf(config: ReservationDhcpConfig) {
 }
 
 test('the reader takes a MAC in any spelling', () => {
-  expect(planOf(good).reservedFor.get('52:54:00:77:00:ab')).toBe('10.77.0.50');
+  expect(planOf(good).reservedFor.get(asMac('52:54:00:77:00:ab'))).toBe('10.77.0.50');
 });
 
 describe('the addresses of others are not given to hosts:', () => {

@@ -108,7 +108,7 @@ export function bootProfileOfHost({ snapshot }: BootMemory, hostUid: HostUid): s
 }
 
 /** Kept as long as the snapshot itself. */
-const profilesOfHosts = new WeakMap<Snapshot, ReadonlyMap<string, string | undefined>>();
+const profilesOfHosts = new WeakMap<Snapshot, ReadonlyMap<HostUid, string | undefined>>();
 
 function decideUnknown(memory: BootMemory, mac: Mac, nowMs: number): BootDecision {
   const { discovery } = memory;
@@ -176,7 +176,7 @@ function indexOf(hosts: readonly BootHost[]): ReadonlyMap<Mac, readonly BootHost
 }
 
 /** The latest grant of each host, kept as long as the list of grants itself. */
-const latestGrants = new WeakMap<readonly BootGrant[], ReadonlyMap<string, BootGrant>>();
+const latestGrants = new WeakMap<readonly BootGrant[], ReadonlyMap<HostUid, BootGrant>>();
 
 /** The grant of the host's latest operation; an earlier one has been superseded. */
 function latestGrant(grants: readonly BootGrant[], hostUid: HostUid): BootGrant | undefined {
@@ -188,8 +188,8 @@ function latestGrant(grants: readonly BootGrant[], hostUid: HostUid): BootGrant 
   return latest.get(hostUid);
 }
 
-function latestOf(grants: readonly BootGrant[]): ReadonlyMap<string, BootGrant> {
-  const latest = new Map<string, BootGrant>();
+function latestOf(grants: readonly BootGrant[]): ReadonlyMap<HostUid, BootGrant> {
+  const latest = new Map<HostUid, BootGrant>();
   for (const grant of grants) {
     const before = latest.get(grant.hostUid);
     if (before === undefined || grant.openedAtMs >= before.openedAtMs) {

@@ -55,7 +55,7 @@ interface Heard {
 export class BootConsoles {
   readonly #parts: BootConsoleParts;
   /** By the boot's operation. */
-  readonly #heard = new Map<string, Heard>();
+  readonly #heard = new Map<OperationId, Heard>();
 
   constructor(parts: BootConsoleParts) {
     this.#parts = parts;

@@ -51,8 +51,8 @@ export class SharedConsoles {
   readonly #bootTokenOf: BootTokenOf;
   readonly #limits: SharedConsoleLimits;
   /** By the host's uid; the least recently used first. */
-  readonly #kept = new Map<string, Kept>();
-  readonly #open = new Map<string, Open>();
+  readonly #kept = new Map<HostUid, Kept>();
+  readonly #open = new Map<HostUid, Open>();
 
   constructor(bootTokenOf: BootTokenOf, limits = defaultSharedConsoleLimits) {
     this.#bootTokenOf = bootTokenOf;

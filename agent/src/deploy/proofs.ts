@@ -41,9 +41,9 @@ export class Proofs {
   readonly #parts: ProofsParts;
   readonly #waiters = new Set<() => void>();
   /** By host uid, the host with the oldest sign first; the last sign of each kind. */
-  readonly #seen = new Map<string, Map<agent.HostSignKind, SeenSign>>();
+  readonly #seen = new Map<HostUid, Map<agent.HostSignKind, SeenSign>>();
   /** By host uid: the proof that is being written. Never rejects. */
-  readonly #writing = new Map<string, Promise<PhoneHomeAnswer>>();
+  readonly #writing = new Map<HostUid, Promise<PhoneHomeAnswer>>();
 
   constructor(parts: ProofsParts) {
     this.#parts = parts;

@@ -68,7 +68,7 @@ export class AgentDiscovery {
   /** By MAC, the oldest first; replaced whole at each change. */
   #boots: ReadonlyMap<Mac, Boot> = new Map();
   /** By operation id: ends the stream of the boot's runner. */
-  readonly #links = new Map<string, () => void>();
+  readonly #links = new Map<OperationId, () => void>();
   /** By id, the oldest first. */
   readonly #findings = new Map<string, agent.Discovered>();
   #cancelRepeat: Cancel | undefined;

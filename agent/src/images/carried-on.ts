@@ -30,7 +30,7 @@ export interface CarriedLimit {
 }
 
 export class CarriedOn {
-  readonly #byHost = new Map<string, Carried>();
+  readonly #byHost = new Map<HostUid, Carried>();
 
   /** From now on it is released here, unless a step takes it. */
   carry(key: CarriedKey, coming: ComingHostImage, limit: CarriedLimit): void {

@@ -9,6 +9,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  type HostUid,
   type Incarnation,
   noRevision,
   type OperationId,
@@ -51,7 +52,7 @@ export interface JournalState {
   /** By the id of the operation that opened it. */
   readonly grants: ReadonlyMap<OperationId, JournalledGrant>;
   /** By host: the deployment that it has phoned home from last; the oldest first. */
-  readonly proved: ReadonlyMap<string, agent.HostProved>;
+  readonly proved: ReadonlyMap<HostUid, agent.HostProved>;
   /** Store incarnation and the highest revision seen in it. */
   readonly store?: {
     readonly incarnation: Incarnation;

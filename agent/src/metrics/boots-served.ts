@@ -21,7 +21,7 @@ export interface BootsServedParts {
 
 export class BootsServed {
   readonly #parts: BootsServedParts;
-  readonly #waiting = new Map<string, { readonly sinceMs: number; readonly cancel: Cancel }>();
+  readonly #waiting = new Map<OperationId, { readonly sinceMs: number; readonly cancel: Cancel }>();
 
   constructor(parts: BootsServedParts) {
     this.#parts = parts;

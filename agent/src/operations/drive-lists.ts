@@ -55,7 +55,7 @@ export class DriveLists {
   readonly #clock: Clock;
   readonly #log: Log;
   /** By host uid, the oldest first. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Map<HostUid, Kept>();
 
   constructor(drivers: BmcDrivers, clock: Clock, log: Log) {
     this.#drivers = drivers;

@@ -54,7 +54,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
   const inspectParts = { orders, driveLists: new DriveLists(drivers, clock, log) };
   const { driveLists } = inspectParts;
   const own = ownSteps(parts);
-  const bmcOfHost = new Map<string, { address: string; port: number }>();
+  const bmcOfHost = new Map<HostUid, { address: string; port: number }>();
   const remember = (operation: agent.Operation, access: agent.BmcAccess | undefined): void => {
     const at = access === undefined ? undefined : bmcAddress(access);
     if (at === undefined || bmcOfHost.size >= bmcAddressesMax) return;

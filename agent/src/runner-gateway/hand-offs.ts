@@ -51,13 +51,13 @@ export interface HandOffParts {
 export class HandOffs {
   readonly #parts: HandOffParts;
   /** Boots whose hand-off waits for the lease. */
-  readonly #waiting = new Set<string>();
+  readonly #waiting = new Set<OperationId>();
   /**
    * Boot → when it was first asked for, of hand-offs whose runner was not released in this life.
    */
-  readonly #untoldSinceMs = new Map<string, number>();
+  readonly #untoldSinceMs = new Map<OperationId, number>();
   /** Boots whose runner was released since the start of the agent. */
-  readonly #sent = new Set<string>();
+  readonly #sent = new Set<OperationId>();
 
   constructor(parts: HandOffParts) {
     this.#parts = parts;

@@ -30,7 +30,7 @@ export interface RunnerLink {
   /** Booted for a person, who alone touches the host: no step is ordered here. */
   readonly rescue: boolean;
   /** Operations whose final report the runner will send again by itself. */
-  readonly unreceived: Set<string>;
+  readonly unreceived: Set<OperationId>;
   send(message: ToRunner): void;
   /** Ends the stream. */
   close(): void;

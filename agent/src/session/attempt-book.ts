@@ -8,10 +8,10 @@ import type { Attempt } from './attempt.ts';
 const none: ReadonlySet<Attempt> = new Set();
 
 export class AttemptBook {
-  readonly #byId = new Map<string, Attempt>();
-  readonly #byHost = new Map<string, Set<Attempt>>();
+  readonly #byId = new Map<OperationId, Attempt>();
+  readonly #byHost = new Map<HostUid, Set<Attempt>>();
   /** Cancels, by the id that they name. */
-  readonly #cancels = new Map<string, Set<Attempt>>();
+  readonly #cancels = new Map<OperationId, Set<Attempt>>();
   readonly #ended = new Set<Attempt>();
 
   get size(): number {

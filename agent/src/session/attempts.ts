@@ -52,7 +52,7 @@ export class Attempts {
   readonly outbox: ReportOutbox;
   readonly #deps: AttemptsDependencies;
   readonly #kept = new AttemptBook();
-  readonly #forgetting = new Set<string>();
+  readonly #forgetting = new Set<HostUid>();
 
   constructor(deps: AttemptsDependencies) {
     this.#deps = deps;

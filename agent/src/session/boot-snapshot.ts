@@ -65,7 +65,7 @@ export class KeptBootSnapshots {
   }
 
   /** The netboots of hosts, by their uid. */
-  get netboots(): ReadonlyMap<string, agent.Deployment> {
+  get netboots(): ReadonlyMap<HostUid, agent.Deployment> {
     return this.#netboots;
   }
 

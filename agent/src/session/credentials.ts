@@ -22,7 +22,7 @@ export class Credentials {
   readonly #max: number;
   readonly #keptMs: number;
   readonly #values = new Map<string, Credential>();
-  readonly #usersByName = new Map<string, Set<string>>();
+  readonly #usersByName = new Map<string, Set<HostUid>>();
   readonly #waiters = new Set<Waiter>();
   #heardMs: number;
   #armed = false;

@@ -19,12 +19,12 @@ type Observed = Pick<
 export class Facts {
   readonly #log: Log;
   readonly #hostsMax: number;
-  readonly #byHost = new Map<string, Partial<Observed>>();
+  readonly #byHost = new Map<HostUid, Partial<Observed>>();
   /**
    * Boots that ended without a session. Each is sent once, and is lost when the link is dead then.
    */
-  readonly #traces = new Map<string, BootTrace>();
-  readonly #runners = new Map<string, agent.RunnerReady>();
+  readonly #traces = new Map<HostUid, BootTrace>();
+  readonly #runners = new Map<HostUid, agent.RunnerReady>();
 
   constructor(log: Log, hostsMax: number) {
     this.#log = log;

@@ -33,7 +33,7 @@ type WantedGrant = Parameters<OperationContext['openGrant']>[0];
 export class Grants {
   readonly #deps: GrantDependencies;
   /** By operation id; for grants that this life of the agent has opened and not closed. */
-  readonly #openedSuspendAwareMs = new Map<string, number>();
+  readonly #openedSuspendAwareMs = new Map<OperationId, number>();
 
   constructor(deps: GrantDependencies) {
     this.#deps = deps;

@@ -48,7 +48,7 @@ export class ReportOutbox {
   readonly #deps: OutboxDependencies;
   #lastSequence: bigint;
   /** By host uid: the hand-off whose permission to act is being recorded. */
-  readonly #recording = new Map<string, string>();
+  readonly #recording = new Map<HostUid, string>();
 
   constructor(deps: OutboxDependencies) {
     this.#deps = deps;

@@ -74,7 +74,7 @@ export class AgentSession {
   readonly #facts: Facts;
   readonly #snapshots: KeptBootSnapshots;
   readonly #link: AgentLink;
-  readonly #forgetting = new Map<string, Promise<void>>();
+  readonly #forgetting = new Map<HostUid, Promise<void>>();
   /** The incarnation of the store behind the present session; empty before the first. */
   #incarnation = create(agent.WelcomeSchema).incarnation;
   /** Why nothing destructive is done for the store; undefined: it is. */

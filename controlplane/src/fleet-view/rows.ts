@@ -47,7 +47,7 @@ function lower(texts: readonly string[]): readonly string[] {
 }
 
 export class FleetRows {
-  readonly #rows = new Map<string, FleetRow>();
+  readonly #rows = new Map<HostId, FleetRow>();
   readonly #indexes: Readonly<Record<IndexedField, IdsByValue>> = {
     rack: new IdsByValue(),
     credential: new IdsByValue(),

@@ -76,11 +76,11 @@ export class WorkflowSweeper {
   readonly #deps: SweeperDependencies;
   readonly #timing: SweepTiming;
   /** Ids of hosts that have changed, or whose workflows have, since their last sweep. */
-  #changed = new Set<string>();
+  #changed = new Set<HostId>();
   #isFirst = true;
   #passes = 0;
   /** By uid. */
-  readonly #gone = new Map<string, Gone>();
+  readonly #gone = new Map<HostUid, Gone>();
   readonly #stopping = new AbortController();
   #next: Cancel | undefined;
 

@@ -91,7 +91,7 @@ export function parseManifest(fileName: string, text: string): ManifestResult {
     : readYaml(text, problems);
   if (rows.length > linesMax) problems.add(1, `has ${rows.length} hosts; at most ${linesMax}`);
   const lines = rows.slice(0, linesMax).flatMap((row) => lineOf(row, problems) ?? []);
-  const first = new Map<string, number>();
+  const first = new Map<HostId, number>();
   for (const { hostId, line } of lines) {
     const before = first.get(hostId);
     if (before !== undefined) problems.add(line, `repeats the host ${hostId} of line ${before}`);

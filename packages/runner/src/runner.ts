@@ -99,7 +99,7 @@ class RunnerLoop {
   readonly #interrupted: { operationId: OperationId; progress: string } | undefined;
   readonly #recordPath: string;
   readonly #failed = new AbortController();
-  readonly #steps = new Map<string, AbortController>();
+  readonly #steps = new Map<OperationId, AbortController>();
   #connection: AgentConnection | undefined;
   #hostName = '';
   #imageEndpoint = '';

@@ -34,7 +34,7 @@ export class ControlPlane {
   readonly #clock: TestClock;
   #streams = 0;
   #stream: Stream | undefined;
-  readonly issued = new Map<string, Issued>();
+  readonly issued = new Map<OperationId, Issued>();
   /** Final reports, in the order they came, redeliveries included. */
   readonly reports: agent.Report[] = [];
   readonly facts: agent.Report[] = [];

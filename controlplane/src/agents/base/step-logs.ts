@@ -33,8 +33,8 @@ interface Ring {
 
 export class StepLogs {
   /** By host uid; the host that wrote last is at the end. */
-  readonly #rings = new Map<string, Ring>();
-  readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #rings = new Map<HostUid, Ring>();
+  readonly #listeners = new Map<OperationId, Set<() => void>>();
 
   /** Takes a piece. The sender must be permitted to report for the host. */
   take({ operationId, hostUid, offset, content }: agent.StepLog): void {

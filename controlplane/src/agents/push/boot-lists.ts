@@ -7,7 +7,14 @@
  * 2. Only the hosts of the rack are read.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent, type HostId, HostState, type RackId, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  type HostId,
+  HostState,
+  type HostUid,
+  type RackId,
+  store as wire,
+} from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   credentialVersions,
@@ -30,7 +37,7 @@ const frameBytes = 8;
 export interface BootList {
   readonly hosts: readonly agent.BootHost[];
   /** Why the image of a host is not in the list, by its uid: there is no room for it. */
-  readonly leftOut: ReadonlyMap<string, string>;
+  readonly leftOut: ReadonlyMap<HostUid, string>;
   /** Problems of listed images, for people. */
   readonly problems: readonly string[];
   readonly access: FleetRegistryAccess;
@@ -120,7 +127,7 @@ export function listOf(
   read: readonly Pick<Read, 'host' | 'bytes' | 'inService' | 'problem'>[],
   bytesMax = listBytesMax,
 ): Listed {
-  const leftOut = new Map<string, string>();
+  const leftOut = new Map<HostUid, string>();
   let bytes = 0;
   for (const { host, bytes: own } of read) if (host?.netboot === undefined) bytes += own;
   for (const { host, bytes: own } of read.toSorted(inServiceFirst)) {

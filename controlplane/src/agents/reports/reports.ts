@@ -28,7 +28,7 @@ export class Reports {
   readonly #rackId: RackId;
   readonly #sink: SessionSink;
   readonly #settlement = new Settlement();
-  readonly #awaited = new Set<string>();
+  readonly #awaited = new Set<OperationId>();
 
   constructor(deps: ReportsDependencies, rackId: RackId, sink: SessionSink) {
     this.#deps = deps;

@@ -46,7 +46,7 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
   const shared = sharedBySessions(deps);
   const sessions = new Set<RackSession>();
   const soon = (delayMs: number, act: (session: RackSession) => Promise<void>) => {
-    const changed = new Set<string>();
+    const changed = new Set<RackId>();
     return (rackId: RackId) => {
       if (changed.has(rackId)) return;
       changed.add(rackId);

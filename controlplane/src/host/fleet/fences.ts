@@ -48,8 +48,8 @@ function fencesOff({ resource, bmc }: wire.AbandonedRecord, spec: HostSpec): boo
 export async function fencesPending(
   store: ReadableStore,
   { fences }: wire.HostRecord,
-): Promise<ReadonlySet<string>> {
-  const pending = new Set<string>();
+): Promise<ReadonlySet<HostUid>> {
+  const pending = new Set<HostUid>();
   for (const uid of fences) {
     const kept = await readRecord(store, wire.AbandonedRecordSchema, storeKey(collection, uid));
     if (kept?.record.resource?.fencePending === true) pending.add(uid);

@@ -40,7 +40,7 @@ interface Seen<T> {
 export class FleetFollower {
   readonly #deps: FollowedDependencies;
   readonly #listener: FollowedListener;
-  readonly #racks = new Map<string, Seen<wire.RackRecord>>();
+  readonly #racks = new Map<RackId, Seen<wire.RackRecord>>();
   readonly #stopping = new AbortController();
   #fleet: Seen<wire.FleetRecord> = { record: undefined, revision: 0 };
 

@@ -7,6 +7,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type HostId,
+  type HostUid,
   type Run,
   RunKind,
   RunOutcome,
@@ -56,7 +57,7 @@ export class UsualDurations {
   readonly #store: StateStore;
   readonly #clock: Clock;
   readonly #index: HostIndex;
-  readonly #known = new Map<string, { readonly atMs: number; readonly samples: Samples }>();
+  readonly #known = new Map<HostUid, { readonly atMs: number; readonly samples: Samples }>();
 
   constructor(deps: { readonly store: StateStore; readonly clock: Clock }, index: HostIndex) {
     this.#store = deps.store;

@@ -121,7 +121,7 @@ type RequestedAction =
       readonly spec: HostSpec;
       readonly labels: Readonly<Record<string, string>>;
       /** Uids of forcibly removed hosts that had an address which now belongs to this one. */
-      readonly fences?: readonly string[];
+      readonly fences?: readonly HostUid[];
     };
 
 export type RequestKind = HostRequest['kind'];
@@ -208,14 +208,14 @@ export type HostEvent =
       readonly journal: agent.Journal;
       readonly listed: readonly agent.JournalledOperation[];
       /** Boot operations whose grants the agent holds; unset: unknown. */
-      readonly grants?: readonly string[];
+      readonly grants?: readonly OperationId[];
     }
   /** The agent has dropped all data of this host. */
   | { readonly kind: 'forgotten' }
   /**
    * The result of a webhook's call; for a call that is no longer in progress it changes nothing.
    */
-  | { readonly kind: 'webhookResult'; readonly id: string; readonly result: CallResult };
+  | { readonly kind: 'webhookResult'; readonly id: OperationId; readonly result: CallResult };
 
 export type CallResult =
   | { readonly kind: 'complete'; readonly output?: CallOutput }
@@ -390,8 +390,8 @@ export type HostEffect =
   /** After the record is durable; repeated until its result is in, under the same id. */
   | {
       readonly kind: 'callWebhook';
-      /** "<host uid>/<run>/<step>/<attempt>": the receiver's idempotency key. */
-      readonly id: string;
+      /** The receiver's idempotency key. */
+      readonly id: OperationId;
       readonly arguments: Readonly<Record<string, string>>;
       /** Wall time after which the answer is no longer awaited. */
       readonly deadlineMs: number;

@@ -18,7 +18,7 @@ interface Kept {
 }
 
 export class StepProgress {
-  readonly #byHost = new Map<string, Kept>();
+  readonly #byHost = new Map<HostId, Kept>();
 
   of(hostId: HostId): Progress | undefined {
     return this.#byHost.get(hostId)?.progress;

@@ -11,7 +11,7 @@ import type { HostContext } from '../pass/types.ts';
  */
 export class WaitLog {
   readonly #log: Log;
-  readonly #logged = new Map<string, string>();
+  readonly #logged = new Map<HostId, string>();
 
   constructor(log: Log) {
     this.#log = log;

@@ -9,6 +9,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   counted,
   failureWord,
+  type HostName,
   HostState,
   isPoolBecause,
   type PoolCondition,
@@ -198,7 +199,7 @@ function onTheirImage(current: number, all: number): string {
 function degraded(
   record: wire.PoolRecord,
   surveyed: Survey,
-  contested: ReadonlyMap<string, string>,
+  contested: ReadonlyMap<HostName, string>,
 ): Verdict<'Degraded'> {
   const { resolveFailure, pool } = record;
   const yes = (reason: PoolReasons['Degraded'], message: string) => {

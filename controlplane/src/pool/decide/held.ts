@@ -11,7 +11,7 @@
  * 4. A pinned host counts for neither rollout nor threshold: only a person stops it.
  */
 import { create } from '@bufbuild/protobuf';
-import { counted, type RolloutTarget, store as wire } from '@rackwright/messages';
+import { counted, type HostUid, type RolloutTarget, store as wire } from '@rackwright/messages';
 import { haltBasis } from '../facts/basis.ts';
 import type { Held, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { isMissed } from '../facts/seen.ts';
@@ -19,7 +19,7 @@ import { isPinned } from '../facts/target.ts';
 
 interface Parts {
   readonly target: RolloutTarget | undefined;
-  readonly failed: ReadonlySet<string>;
+  readonly failed: ReadonlySet<HostUid>;
   readonly threshold: number;
   readonly isBack: boolean;
   readonly max: number;
@@ -30,7 +30,7 @@ export function failedOn(
   record: wire.PoolRecord,
   target: RolloutTarget | undefined,
   { isBack }: { readonly isBack: boolean },
-): ReadonlySet<string> {
+): ReadonlySet<HostUid> {
   const notReady = new Set(record.members.flatMap((each) => (each.notReady ? each.hostUid : [])));
   const failures = record.failures.filter(({ counted, digest, host, hostUid }) => {
     if (!counted || digest !== target?.digest || isPinned(record, host)) return false;

@@ -10,7 +10,14 @@
  */
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { HostState, type PoolSpec, RolloutSlotState, store as wire } from '@rackwright/messages';
+import {
+  type HostName,
+  HostState,
+  type HostUid,
+  type PoolSpec,
+  RolloutSlotState,
+  store as wire,
+} from '@rackwright/messages';
 import { isSelected, type SeenHost } from './seen.ts';
 
 /** The most members of one pool: their data has to fit in one record. */
@@ -26,7 +33,7 @@ export interface OtherPool {
 export interface Membership {
   readonly members: readonly wire.PoolMember[];
   /** Hosts that are selected and not held, with the reason. */
-  readonly contested: ReadonlyMap<string, string>;
+  readonly contested: ReadonlyMap<HostName, string>;
   /** Selected hosts without an owner, whose state does not permit a claim yet. */
   readonly unready: readonly SeenHost[];
 }
@@ -46,7 +53,7 @@ export function membersOf(
   }
   const bound = new Set(record.members.filter(hasRun(record)).map(({ hostUid }) => hostUid));
   const before = new Map(record.members.map((member) => [member.hostUid, member]));
-  const contested = new Map<string, string>();
+  const contested = new Map<HostName, string>();
   const kept: SeenHost[] = [];
   const fitting: SeenHost[] = [];
   const unready: SeenHost[] = [];
@@ -122,7 +129,7 @@ function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): str
 /** Members stay; after them come the hosts that need the least work. */
 function rankOf(
   host: SeenHost,
-  before: ReadonlyMap<string, unknown>,
+  before: ReadonlyMap<HostUid, unknown>,
   { pool }: wire.PoolRecord,
 ): number {
   const isCurrent = host.digest !== '' && host.digest === pool?.status?.target?.digest;

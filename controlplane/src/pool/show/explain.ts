@@ -28,7 +28,7 @@ const linesMax = 5;
 export function explainPool(
   record: wire.PoolRecord,
   hosts: readonly SeenHost[],
-  contested: ReadonlyMap<string, string>,
+  contested: ReadonlyMap<HostName, string>,
   nowMs: number,
 ): Explanation {
   const surveyed = survey(record, new Map(hosts.map((host) => [host.uid, host])), nowMs);
@@ -73,7 +73,7 @@ interface Line {
 }
 
 /** Problems go first: in a large rollout the hosts that are out matter less. */
-function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
+function causesOf(surveyed: Survey, contested: ReadonlyMap<HostName, string>) {
   const { surveyedHosts, slots, held } = surveyed;
   const outage = new Outage(surveyed);
   const [next] = queueOf(surveyed);
@@ -182,7 +182,7 @@ function gateAdvice(
 function adviceOf(
   record: wire.PoolRecord,
   { held, slots, surveyedHosts, opening, target }: Survey,
-  contested: ReadonlyMap<string, string>,
+  contested: ReadonlyMap<HostName, string>,
 ): string[] {
   const { pool, resolveFailure } = record;
   const id = idOf(pool?.name);

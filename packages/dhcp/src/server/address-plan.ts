@@ -34,7 +34,7 @@ export interface AddressPlanSettings {
 
 export interface AddressPlan {
   readonly subnet: Subnet;
-  readonly reservedFor: ReadonlyMap<string, string>;
+  readonly reservedFor: ReadonlyMap<Mac, string>;
   readonly reservedBy: ReadonlyMap<string, string>;
   readonly range: AddressPool | undefined;
   readonly discovery: AddressPool | undefined;
@@ -117,7 +117,7 @@ function reservationProblem(
   if (reservations.length > reservationsMax) {
     return `reservations must be at most ${reservationsMax}, not ${reservations.length}`;
   }
-  const macs = new Set<string>();
+  const macs = new Set<Mac>();
   const addresses = new Set<string>();
   for (const { mac, address } of reservations) {
     const which = `the reservation of ${address} for ${mac}`;

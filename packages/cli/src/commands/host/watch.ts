@@ -4,6 +4,7 @@
  * Invariant: a line is printed when it differs from the host's last one.
  */
 import {
+  type HostName,
   WatchHostsResponse_Kind as Kind,
   type WatchHostsResponse,
   WatchHostsResponseSchema,
@@ -97,7 +98,7 @@ interface Watch {
   readonly flags: Pick<WatchFlags, 'until' | 'timeout' | 'output'>;
   /** The one host that is watched; empty for all. */
   readonly name: string;
-  readonly lastLines: Map<string, string>;
+  readonly lastLines: Map<HostName, string>;
 }
 
 /** Prints an event; true when it is what `--until` waits for. */
