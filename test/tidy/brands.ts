@@ -1,7 +1,7 @@
 /**
  * A branded type (`string & { readonly __brand: 'Digest' }`) says that a text was checked, or what
- * a number counts. Only the
- * file that declares it may assert it, so that its functions are the only doors.
+ * a number counts. Only the file that declares the type may assert it. So each value of the type
+ * comes from a function of that file.
  */
 import { codeOf } from './code-text.ts';
 import type { Finding, SourceFile } from './sources.ts';

@@ -184,7 +184,7 @@ describe('joining a rack', () => {
     expect((await files.newKey()).privateKeyPem).not.toBe(next.privateKeyPem);
   });
 
-  test('says of half an identity, too, that it needs a new join', async () => {
+  test('says that half an identity needs a new join, and keeps the key', async () => {
     const { disk } = new MemoryDisk().open();
     const half = new TextEncoder().encode('{"privateKeyPem": "x", "rack": "racks/r1"}');
     await disk.writeAtomic('/state/identity.json', half, 0o600);

@@ -56,14 +56,14 @@ export class FilterReader {
     throw new FilterError(this.text, at, problem);
   }
 
-  /** Consumes this text if it comes next; returns whether it did. */
+  /** Consumes this text if it comes next. True: it was consumed. */
   takes(text: string): boolean {
     if (!this.text.startsWith(text, this.at)) return false;
     this.#at += text.length;
     return true;
   }
 
-  /** Consumes this word if it comes next; returns whether it did. */
+  /** Consumes this word if it comes next. True: it was consumed. */
   takesWord(word: string): boolean {
     const start = this.at;
     if (this.#take(fieldWord) === word) return true;

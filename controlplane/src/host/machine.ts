@@ -190,7 +190,7 @@ function leaveChanged(pass: Pass): void {
 
 /**
  * An available host is off. If a failed run left it on, and it is not switched off at once,
- * somebody may have restarted it, and what it booted is unknown. Returns whether that was the case.
+ * somebody may have restarted it, and what it booted is unknown. True: that was the case.
  */
 function leaveSwitchedOn(pass: Pass): boolean {
   const { status } = pass;
@@ -201,8 +201,7 @@ function leaveSwitchedOn(pass: Pass): boolean {
 }
 
 /**
- * Deletion first, then holds, then a power request, then the goal. Returns whether a run was
- * started.
+ * Deletion first, then holds, then a power request, then the goal. True: a run was started.
  */
 function startWanted(pass: Pass): boolean {
   const { status, record } = pass;

@@ -172,7 +172,7 @@ export class WorkflowSweeper {
     }
   }
 
-  /** Returns whether something of the host is removable after some time. */
+  /** True: something of the host is removable after some time. */
   async #sweepHost(hostId: HostId): Promise<boolean> {
     const { store } = this.#deps;
     const uid = uidOf(this.#deps.fleetView.row(hostId)) ?? '';
@@ -182,7 +182,7 @@ export class WorkflowSweeper {
     return (await this.#sweepRuns(hostId, uid, runs)) || ofWorkflows;
   }
 
-  /** The workflows of one host. Returns whether something of them is removable after some time. */
+  /** The workflows of one host. True: something of them is removable after some time. */
   async #sweepWorkflows(hostId: HostId, entries: readonly Entry[]): Promise<boolean> {
     if (entries.length === 0) return false;
     const { store, workflows } = this.#deps;
@@ -218,7 +218,7 @@ export class WorkflowSweeper {
     await writeRecord(this.#deps, schema, workflowKey(id), next, kept.revision);
   }
 
-  /** For a host's finished runs. Returns whether one of them is removable after some time. */
+  /** For a host's finished runs. True: one of them is removable after some time. */
   async #sweepRuns(hostId: HostId, uid: HostUid, runs: readonly Run[]): Promise<boolean> {
     if (!mayGo(runs)) return false;
     const { store } = this.#deps;

@@ -119,7 +119,7 @@ test('the failure that names a disk elsewhere tells of that disk, and of no othe
   expect(toldOf(host)).toContain('disk DISK-10 is known as attached to hosts/h9');
 });
 
-test('a disk that the message of a failure cuts off is told beside it', () => {
+test('the details of a failure name each disk that its message has room for', () => {
   const disk = (device: string) => create(DiskElsewhereSchema, { device, host: 'hosts/h9' });
   const long = { text: 'x'.repeat(1_100) };
   const [first, last] = [disk('DISK-1'), disk('DISK-2')];

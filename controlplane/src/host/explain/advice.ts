@@ -359,7 +359,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     ),
     start(`once that is over: rackwright workflow run ${host} TEMPLATE`),
   ],
-  restored: (named) => [inspect('look whether the host is in use'), again(named)],
+  restored: (named) => [inspect('check whether the host is in use'), again(named)],
 };
 
 /** The problem: a failure, or a BMC that does not respond. */

@@ -53,7 +53,7 @@ describe('reservations', () => {
     );
   });
 
-  test('are the socket of a device that has many, and none where a person switches', () => {
+  test('name the socket of a webhook device, and nothing for a host switched by hand', () => {
     const socketOf = (onPath: string) => {
       const bmc = { address: '192.0.2.9', protocol: BmcProtocol.WEBHOOK, webhook: { onPath } };
       return reservedValues(create(HostSpecSchema, { bmc }))[0];

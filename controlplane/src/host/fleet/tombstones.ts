@@ -45,9 +45,9 @@ export async function writeTombstone(deps: Writing, record: wire.HostRecord): Pr
 }
 
 /**
- * The rack's agent has forgotten the host. Returns whether that changed anything: a removal that
- * crashed before its tombstone, and was ended by the agent's confirmation, has left a fence without
- * a tombstone.
+ * The rack's agent has forgotten the host. True: that changed something. A removal that crashed
+ * before its tombstone, and was ended by the agent's confirmation, has left a fence without a
+ * tombstone.
  */
 export async function takeTombstone(deps: Writing, rackId: RackId, uid: HostUid): Promise<boolean> {
   const kept = await readRecord(deps.store, wire.RackRecordSchema, storeKey('racks', rackId));

@@ -10,7 +10,7 @@ import { availableHost, type Bench, statusOf, verified } from '../testing/bench.
 const { goalRunsMax, goalRunsWithinMs } = defaultTiming;
 const minuteMs = 60_000;
 
-/** Makes the goal request a verify, which succeeds. Returns whether it was started. */
+/** Makes the goal request a verify, which succeeds. True: it was started. */
 function undoneOnce(host: Bench): boolean {
   statusOf(host).faults.push(create(FaultSchema, { type: verifyFailed }));
   const before = statusOf(host).run?.number;

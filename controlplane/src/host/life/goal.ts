@@ -145,7 +145,7 @@ export function mayTryAgain(pass: PassView): boolean {
   return isDue(pass);
 }
 
-export const reviewReason = 'the store was restored: look whether the host is in use, then retry';
+export const reviewReason = 'the store was restored: check whether the host is in use, then retry';
 
 /**
  * Whether the goal's next run waits until a person has checked (`restored.ts`, G3): shown as a

@@ -18,7 +18,7 @@ export function leaveOpen({ record }: Pick<Pass, 'record'>): void {
   record.openOperations = [...others, operation.id].slice(-openMax);
 }
 
-/** Its report has come; returns whether the operation was given up before. */
+/** Its report has come. True: the operation was given up before. */
 export function closeOpen({ record }: Pick<Pass, 'record'>, operationId: OperationId): boolean {
   const { openOperations } = record;
   if (!openOperations.includes(operationId)) return false;

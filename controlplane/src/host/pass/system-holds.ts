@@ -63,7 +63,7 @@ export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
 
 /**
  * Sets exactly these causes as the host's holds of this kind; a hold that stays keeps its start and
- * its text. Returns whether any is new.
+ * its text. True: one of them is new.
  */
 export function keepSystemHolds(
   pass: Pass,

@@ -107,9 +107,7 @@ function isLeftInRunner({ state, run, poweredOn }: DeepReadonly<HostStatus>): bo
   return last !== undefined && isBootStep(last.name);
 }
 
-/**
- * Begins the waiting command, or drops it when it would be refused now; returns whether it began.
- */
+/** Begins the waiting command, or drops it when it would be refused now. True: it began. */
 export function startPower(pass: Pass, pending: store.PendingPower): boolean {
   const { steps, shutdown } = pending;
   const requester = readActor(pending.by);

@@ -68,7 +68,7 @@ export function notePowerMismatch(pass: Pass): void {
   setFault(pass, powerMismatch, text, { severity: FaultSeverity.WARNING });
 }
 
-/** Starts the run that switches the host as its spec says. Returns whether one was started. */
+/** Starts the run that switches the host as its spec says. True: one was started. */
 export function enforcePower(pass: Pass): boolean {
   const { record, context } = pass;
   const wanted = missingPower(pass);

@@ -21,7 +21,7 @@ import type { Refusal, Requester } from '../pass/types.ts';
 import { settle } from '../run/after-failure.ts';
 import { startRun } from '../run/engine.ts';
 
-/** Switches off the host when its stay in the runner is over. Returns whether a run was started. */
+/** Switches off the host when its stay in the runner is over. True: a run was started. */
 export function endStay(pass: Pass): boolean {
   settle(pass);
   const { status } = pass;

@@ -322,7 +322,7 @@ function refuseCall(pass: Pass, run: Run, step: RunStep): boolean {
   return true;
 }
 
-/** Returns whether the step advanced, so that the run may go on at once. */
+/** True: the step advanced, so that the run may go on at once. */
 function driveStep(pass: Pass, run: Run, step: RunStep): boolean {
   if (isHeldAfter(run, step)) return false;
   const definition = stepDefinition(step);

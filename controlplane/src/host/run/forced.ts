@@ -42,9 +42,7 @@ export function whyNotWaited(pass: PassView): string | undefined {
   return `no answer within ${timing.forcedCallTimeoutMs / 1_000} s`;
 }
 
-/**
- * Gives the present step up when a forced removal no longer waits for it; returns whether it did.
- */
+/** Gives the present step up when a forced removal no longer waits for it. True: given up. */
 export function giveUpWaiting(pass: Pass, run: Run, step: RunStep): boolean {
   const why = isForcedRemoval(pass, run) ? whyNotWaited(pass) : undefined;
   if (why === undefined) return false;

@@ -86,7 +86,7 @@ function stepsNamed({ context }: PassView, ...names: readonly string[]): RunStep
   });
 }
 
-/** Skips a reading with nothing to read; returns whether it did. */
+/** Skips a reading with nothing to read. True: it was skipped. */
 export function skipProof(pass: PassView, run: RunView, step: RunStep): boolean {
   if (step.name !== verifyErasedStep || isStepOver(step) || step.attempt > 0) return false;
   if (plansToProve(pass, run).length > 0) return false;

@@ -14,7 +14,7 @@ import { type SkipReason, skip, skipReasons } from '../pass/skip-reason.ts';
 import { isOfTemplate } from '../pass/step-names.ts';
 import { isBootPart, isPlannedToSkip, isRunnerUp, partOf, type StepRange } from './step-parts.ts';
 
-/** Skips the present step if it does not run; returns whether it did. */
+/** Skips the present step if it does not run. True: it was skipped. */
 export function skipUnneeded(run: Run): boolean {
   if (run.kind !== RunKind.WORKFLOW) return false;
   const { steps, currentStep } = run;

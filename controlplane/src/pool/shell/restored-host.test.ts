@@ -26,7 +26,7 @@ import { type SeenHost, seenHost } from '../facts/seen.ts';
 import { wantedOf } from './asking.ts';
 
 const { AVAILABLE, MANAGEABLE, PROVISIONED } = HostState;
-const lookFirst = 'the store was restored: look whether the host is in use, then retry';
+const lookFirst = 'the store was restored: check whether the host is in use, then retry';
 const clean: HostRequest = { kind: 'clean', steps: [] };
 const reimage: HostRequest = { kind: 'reimage', image: image('B') };
 

@@ -23,7 +23,7 @@ test('a page of an earlier question is shown, and asked for again', () => {
   expect(rowAt(pages, 301)).toBe('h301');
 });
 
-test('a row that has changed takes the place of itself, and no other', () => {
+test('a changed row replaces its earlier version, and no other row changes', () => {
   const pages = withPage(none, 0, page(0));
   const next = withRow(pages, 'h7 changed', (row) => row === 'h7');
   expect([rowAt(next, 6), rowAt(next, 7), rowAt(next, 8)]).toEqual(['h6', 'h7 changed', 'h8']);

@@ -92,7 +92,7 @@ test('a hash beyond the limit of threads is right too', async () => {
   for (const hash of many) hash.close();
 });
 
-test('a program in one file has its threads in it, and ends although one is open', async () => {
+test('a bundled program runs its hash threads, and ends although one hash is open', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-hashes-'));
   try {
     const contents = `import { nodeHashes } from './hashes.ts';

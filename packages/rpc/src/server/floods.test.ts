@@ -181,7 +181,7 @@ describe('a flood of connections', () => {
     await until(() => server.counts.connections === 1);
   });
 
-  test('connections in pieces are as good as any', async () => {
+  test('a client hello in single bytes still opens a connection', async () => {
     const server = await start({});
     const slow = dialTcp({ host: '127.0.0.1', port: server.port });
     const [near, far] = duplexPair();
