@@ -87,7 +87,7 @@ export const poolPlants: readonly Plant[] = [
   {
     name: 'haltIgnored',
     breaks: 'P7: so many failed hosts stop the rollout',
-    file: 'controlplane/src/pool/decide/held.ts',
+    file: 'controlplane/src/pool/decide/stops.ts',
     find: 'if (failed.size >= threshold) {',
     replace: 'if (failed.size >= threshold + 9) {',
     caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'R15'),
@@ -95,7 +95,7 @@ export const poolPlants: readonly Plant[] = [
   {
     name: 'haltLiftedByLeaving',
     breaks: 'P7: a halt stands whoever leaves and joins',
-    file: 'controlplane/src/pool/decide/held.ts',
+    file: 'controlplane/src/pool/decide/stops.ts',
     find: 'whyHalts(record, surveyedHosts, parts) ?? haltInForce(record, parts.target);',
     replace: 'whyHalts(record, surveyedHosts, parts);',
     caughtBy: test('controlplane/src/pool/decide/halt.test.ts', 'a halt outlasts'),
@@ -219,7 +219,7 @@ export const poolPlants: readonly Plant[] = [
   {
     name: 'pauseIgnored',
     breaks: 'P14: a paused pool takes nobody',
-    file: 'controlplane/src/pool/decide/held.ts',
+    file: 'controlplane/src/pool/decide/stops.ts',
     find: 'if (pool?.spec?.rollout?.paused === true) return',
     replace: 'if (pool?.spec?.rollout?.paused === undefined) return',
     caughtBy: test(

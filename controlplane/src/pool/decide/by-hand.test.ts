@@ -225,7 +225,7 @@ test('a person’s act on a host that proves its image is no failure of the imag
     pool.look();
     pool.nowMs += 20 * 60_000;
     expect(pool.look().out).toBe('');
-    expect([pool.surveyed().failedCount, pool.surveyed().held]).toEqual([0, undefined]);
+    expect([pool.surveyed().failedCount, pool.surveyed().stop]).toEqual([0, undefined]);
     expect(pool.condition('Degraded')).toBe('HostKept');
   }
 });

@@ -79,7 +79,7 @@ test.each(Object.entries(others))(
   },
 );
 
-test('a shut window calls off no available host, and a held pool none that is out', async () => {
+test('a shut window calls off no available host, and a stopped pool none that is out', async () => {
   const host = provisioning();
   const late = poolOf(host, (each) => shut?.(each, host));
   expect((await look(host, late)).asked).toEqual([]);

@@ -14,8 +14,8 @@ import {
 import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
 import { isPinned, wantedBy } from '../facts/target.ts';
-import { heldOf } from './held.ts';
 import { Room } from './room.ts';
+import { stopOf } from './stops.ts';
 import { survey } from './survey.ts';
 
 /** The reasons, by the uids of the hosts. */
@@ -95,7 +95,7 @@ function staying(
 
 /** What ends a deployment that is not begun, apart from other hosts. */
 interface Obstacle {
-  readonly kind: 'held' | 'brake' | 'left' | 'otherImage' | 'window';
+  readonly kind: 'poolStopped' | 'brake' | 'left' | 'otherImage' | 'window';
   /** For people. */
   readonly text: string;
 }
@@ -104,11 +104,11 @@ function whyNotNow(
   record: wire.PoolRecord,
   { image }: RolloutSlot,
   host: SeenHost,
-  surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening'>,
+  surveyed: Pick<Survey, 'stop' | 'stopByHand' | 'opening'>,
 ): Obstacle | undefined {
   const { name } = host;
-  const held = heldOf(surveyed, { isPinned: isPinned(record, name) });
-  if (held !== undefined && !isBroken(host)) return { kind: 'held', text: held.text };
+  const stop = stopOf(surveyed, { isPinned: isPinned(record, name) });
+  if (stop !== undefined && !isBroken(host)) return { kind: 'poolStopped', text: stop.text };
   if (host.brake !== undefined) return { kind: 'brake', text: host.brake.text };
   // R27: a person may want to save the data on its disk.
   if (!isSelected(record.pool?.spec?.hosts, host)) {

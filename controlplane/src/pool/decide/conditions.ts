@@ -86,14 +86,14 @@ function upToDate(
   surveyed: Survey,
   unready: readonly SeenHost[],
 ): Verdict<'UpToDate'> {
-  const { surveyedHosts, held, opening } = surveyed;
+  const { surveyedHosts, stop, opening } = surveyed;
   const no = (reason: UpToDate, message: string) => ({ status: false, reason, message });
   if (surveyedHosts.length === 0) return no('NoHosts', noHosts(unready));
   const current = surveyedHosts.filter(({ status }) => status === 'current').length;
   const count = onTheirImage(current, surveyedHosts.length);
   if (current === surveyedHosts.length)
     return { status: true, reason: 'AllUpdated', message: count };
-  if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
+  if (stop !== undefined) return no(capital(stop.reason), `${count}; ${stop.text}`);
   const { slots } = surveyed;
   if (slots.length === 0) {
     const { reason, text } = whyNobody(surveyed);
@@ -143,7 +143,7 @@ function isForWindow({ kind }: PoolWait): boolean {
   switch (kind) {
     case 'window':
       return true;
-    case 'held':
+    case 'poolStopped':
     case 'wave':
     case 'first':
     case 'slot':
@@ -205,13 +205,13 @@ function degraded(
   const yes = (reason: PoolReasons['Degraded'], message: string) => {
     return { status: true, reason, message };
   };
-  const { held, surveyedHosts, failedCount } = surveyed;
+  const { stop, surveyedHosts, failedCount } = surveyed;
   if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
-  if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
+  if (stop?.reason === 'wavesEmpty') return yes('WavesEmpty', stop.text);
   const failed = surveyedHosts.filter(({ status }) => status === 'failed');
   const whose = namedWhy(failed);
-  if (held?.reason === 'halted') {
-    const parts = [held.text, ...(whose === '' ? [] : [whose]), ...whyNotBack(record)];
+  if (stop?.reason === 'halted') {
+    const parts = [stop.text, ...(whose === '' ? [] : [whose]), ...whyNotBack(record)];
     return yes('RolloutHalted', parts.join('; '));
   }
   const back = pool?.status?.rolledBackFrom ?? '';

@@ -250,7 +250,7 @@ test('garm-R25: waves that select pinned hosts alone are empty ones, and told as
   const pool = settled(3, { rollout: { waves }, pins: { 'hosts/h2': image('A') } });
   pool.push('B');
   expect(pool.surveyed()).toMatchObject({
-    held: undefined,
+    stop: undefined,
     warnings: ['no host goes in wave canary'],
   });
 });

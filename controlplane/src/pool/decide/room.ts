@@ -17,8 +17,8 @@ import {
 } from '@rackwright/messages';
 import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
-import { heldOf } from './held.ts';
 import { namesText } from './slot-words.ts';
+import { stopOf } from './stops.ts';
 
 /** The hosts that are out of service, and whether another one may go. */
 export class Room {
@@ -41,7 +41,7 @@ export class Room {
     }
     this.#isWanted = surveyedHosts.some((each) => {
       const isIll = each.status === 'waiting' && isBroken(each.host);
-      return isIll && heldOf(surveyed, each) === undefined;
+      return isIll && stopOf(surveyed, each) === undefined;
     });
   }
 

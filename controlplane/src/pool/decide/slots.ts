@@ -29,7 +29,7 @@ import {
 import { engineSteps } from '../../host/index.ts';
 import { msOf } from '../../records/index.ts';
 import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
-import type { Held, PoolWait, Survey } from '../facts/pool-status.ts';
+import type { PoolStop, PoolWait, Survey } from '../facts/pool-status.ts';
 import {
   isHealthyOn,
   isInHands,
@@ -43,9 +43,9 @@ import { deploymentOf } from '../facts/written-run.ts';
 import { digestOf } from '../policy/image-name.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
-import { heldOf } from './held.ts';
 import type { Room } from './room.ts';
 import { cut, inShort } from './slot-words.ts';
+import { stopOf } from './stops.ts';
 
 const healthTimeoutDefaultMs = 15 * 60_000;
 const gateDeadlineDefaultMs = 24 * 3_600_000;
@@ -186,7 +186,7 @@ export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number 
 }
 
 export interface Passing {
-  readonly surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening'>;
+  readonly surveyed: Pick<Survey, 'stop' | 'stopByHand' | 'opening'>;
   readonly room: Room;
 }
 
@@ -225,17 +225,17 @@ function passGate(
   room: Room,
 ): boolean {
   const { record } = draft;
-  const held = heldOf(surveyed, { isPinned: isPinned(record, slot.host) });
+  const stop = stopOf(surveyed, { isPinned: isPinned(record, slot.host) });
   const { isOpen } = surveyed.opening;
-  const mayBegin = held === undefined && isOpen;
+  const mayBegin = stop === undefined && isOpen;
   const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
   const asked = needsGate(record, isServing(host))
     ? whatGateWants(draft, slot, isFree, facts)
     : undefined;
   const wants = asked === undefined || asked.kind === 'approval' ? asked : (stays ?? asked);
   if (wants === undefined && !isFree) {
-    const isShut = held === undefined && !isOpen;
-    return waitsOn(draft, slot, stays, { why: host.keptBy ?? held, isShut });
+    const isShut = stop === undefined && !isOpen;
+    return waitsOn(draft, slot, stays, { why: host.keptBy ?? stop, isShut });
   }
   if (wants === undefined) {
     room.take(host);
@@ -252,7 +252,7 @@ function passGate(
 
 interface Kept {
   /** What holds the host, or the pool; undefined: only its position in the queue, or a window. */
-  readonly why: Keeper | Held | undefined;
+  readonly why: Keeper | PoolStop | undefined;
   readonly isShut: boolean;
 }
 

@@ -31,9 +31,9 @@ import {
   gateTimes,
   noGate,
 } from './gate.ts';
-import { failedOn, noteHalt } from './held.ts';
 import { Room } from './room.ts';
 import { foldSlots, healthDeadlineMs, newSlot, passGates, soakEndMs } from './slots.ts';
+import { failedOn, noteHalt } from './stops.ts';
 import { isSettled, nextOf, Outage, queueOf, survey } from './survey.ts';
 
 export interface PoolFacts {
@@ -81,7 +81,7 @@ export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   record.members = [...membership.members];
   healFailures(draft);
   const before = survey(record, hosts, nowMs);
-  noteHalt(record, before.target, before.held);
+  noteHalt(record, before.target, before.stop);
   rollBack(draft, before);
   const first = survey(record, hosts, nowMs);
   foldGateCalls(draft, gate);
@@ -106,13 +106,13 @@ export function contestedOf(
 }
 
 /** A person has requested it: the earlier image replaces the target, once for each target. */
-function rollBack({ record, status, hosts }: PoolDraft, { held }: Survey): void {
+function rollBack({ record, status, hosts }: PoolDraft, { stop }: Survey): void {
   const { previousTarget, members } = record;
   const { target } = status;
   if (status.rolledBackFrom !== '') return;
   for (const member of members) member.notReady = false;
   const isWanted = record.pool?.spec?.rollout?.rollback === true && record.deletion === undefined;
-  if (!isWanted || target === undefined || held?.reason !== 'halted') return;
+  if (!isWanted || target === undefined || stop?.reason !== 'halted') return;
   if (previousTarget === undefined || previousTarget.digest === target.digest) return;
   const failed = failedOn(record, target, { isBack: false });
   for (const member of members) {

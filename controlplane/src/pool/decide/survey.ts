@@ -42,8 +42,8 @@ import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
 import { failureThreshold, unavailableMax } from '../policy/amounts.ts';
 import { opening } from '../policy/windows.ts';
 import { attemptsMany } from './failures.ts';
-import { emptyWaves, failedOn, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
 import { namesText } from './slot-words.ts';
+import { emptyWaves, failedOn, manualStopOf, stopOf, stopOfPool, waveName } from './stops.ts';
 
 /** The most hosts that are out at once, for any pool: their slots have to fit in its record. */
 export const slotsMax = 100;
@@ -77,8 +77,8 @@ export function survey(
     ...{ target, surveyedHosts, slots, threshold, isBack, failedCount: failed.size },
     unavailableMax: max,
     perRackMax: policy?.maxUnavailablePerRack,
-    held: heldBecause(record, surveyedHosts, parts),
-    heldByHand: heldByHand(record, max),
+    stop: stopOfPool(record, surveyedHosts, parts),
+    stopByHand: manualStopOf(record, max),
     opening: opening(policy?.windows ?? [], nowMs),
     warnings: emptyWaves(record, surveyedHosts),
     currentWave: waits?.wave ?? Infinity,
@@ -226,8 +226,8 @@ export class Outage {
     const { host, wave, wanted } = surveyedHost;
     const { target, perRackMax, isProven, currentWave } = this.#survey;
     const max = this.#survey.unavailableMax;
-    const held = heldOf(this.#survey, surveyedHost);
-    if (held !== undefined) return { kind: 'held', text: held.text };
+    const stop = stopOf(this.#survey, surveyedHost);
+    if (stop !== undefined) return { kind: 'poolStopped', text: stop.text };
     const isOfTarget = wanted?.image === target?.image;
     if (isOfTarget && wave > currentWave) {
       return { kind: 'wave', text: `its wave waits for ${this.#survey.waveWaitsFor}` };
@@ -304,8 +304,8 @@ export function timeText(ms: number): string {
 }
 
 /** Whether all hosts are on the target, except those with an own reason or a failure. */
-export function isSettled({ surveyedHosts, target, held, isBack }: Survey): boolean {
-  if (target === undefined || isBack || held?.reason === 'halted') return false;
+export function isSettled({ surveyedHosts, target, stop, isBack }: Survey): boolean {
+  if (target === undefined || isBack || stop?.reason === 'halted') return false;
   const ofPool = surveyedHosts.filter((each) => !each.isPinned);
   const current = ofPool.filter(({ status }) => status === 'current').length;
   const rests = (status: HostStatusInPool) =>

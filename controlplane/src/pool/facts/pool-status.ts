@@ -41,9 +41,9 @@ export interface Survey {
   readonly failedCount: number;
   readonly threshold: number;
   /** What stops all hosts that are not pinned. */
-  readonly held: Held | undefined;
+  readonly stop: PoolStop | undefined;
   /** What also stops the pinned ones. */
-  readonly heldByHand: Held | undefined;
+  readonly stopByHand: PoolStop | undefined;
   readonly opening: Opening;
   /** What is probably a mistake. */
   readonly warnings: readonly string[];
@@ -60,7 +60,7 @@ export interface Survey {
 /** Why a host that could go has to wait. */
 export interface PoolWait {
   readonly kind: /** Something holds the whole pool. */
-    | 'held'
+    | 'poolStopped'
     /** An earlier wave is not done. */
     | 'wave'
     /** The first host of a target goes alone. */
@@ -76,10 +76,16 @@ export interface PoolWait {
 }
 
 /** Why a whole pool begins nothing. */
-export type HeldReason = 'deleting' | 'paused' | 'stopped' | 'noTarget' | 'halted' | 'wavesEmpty';
+export type PoolStopReason =
+  | 'deleting'
+  | 'paused'
+  | 'stopped'
+  | 'noTarget'
+  | 'halted'
+  | 'wavesEmpty';
 
 /** What keeps the whole pool from beginning anything. */
-export interface Held {
-  readonly reason: HeldReason;
+export interface PoolStop {
+  readonly reason: PoolStopReason;
   readonly text: string;
 }

@@ -93,10 +93,10 @@ function withoutSize(record: wire.PoolRecord): wire.PoolRecord {
 
 function drawnText(before: wire.PoolRecord | undefined, takes: number, mayHave: number): string[] {
   if (mayHave === 0) return ['it would hold no host'];
-  const held = `it would hold ${counted(takes, 'host')}`;
-  if (before !== undefined || mayHave === 1) return [held];
+  const taken = `it would hold ${counted(takes, 'host')}`;
+  if (before !== undefined || mayHave === 1) return [taken];
   const which = takes < mayHave ? ` of these ${mayHave}, which ones` : '; in which order';
-  return [`${held}${which} is settled when it is made`];
+  return [`${taken}${which} is settled when it is made`];
 }
 
 function notTaken({ contested, unready }: Membership): string[] {

@@ -15,9 +15,14 @@ import {
 import { idOf, msOf } from '../../records/index.ts';
 import { type GateWait, gateWait } from '../decide/approval.ts';
 import { originOf } from '../decide/gate.ts';
-import { heldOf } from '../decide/held.ts';
+import { stopOf } from '../decide/stops.ts';
 import { Outage, queueOf, survey } from '../decide/survey.ts';
-import type { HeldReason, HostStatusInPool, Survey, SurveyedHost } from '../facts/pool-status.ts';
+import type {
+  HostStatusInPool,
+  PoolStopReason,
+  Survey,
+  SurveyedHost,
+} from '../facts/pool-status.ts';
 import { isServing, type SeenHost } from '../facts/seen.ts';
 import { digestOf } from '../policy/image-name.ts';
 
@@ -50,10 +55,10 @@ export function explainPool(
   return shown;
 }
 
-/** The times of retries, and the next opening while a host waits for it; not for held hosts. */
+/** The times of retries, and the next opening while a host waits for it; not for stopped hosts. */
 function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
   const { opening } = surveyed;
-  const free = surveyed.surveyedHosts.filter((each) => heldOf(surveyed, each) === undefined);
+  const free = surveyed.surveyedHosts.filter((each) => stopOf(surveyed, each) === undefined);
   const times = free.flatMap(({ untilMs }) => untilMs ?? []);
   const isAwaited = free.some(({ slot, status, host }) => {
     if (slot === undefined) return status === 'waiting' && isServing(host);
@@ -74,7 +79,7 @@ interface Line {
 
 /** Problems go first: in a large rollout the hosts that are out matter less. */
 function causesOf(surveyed: Survey, contested: ReadonlyMap<HostName, string>) {
-  const { surveyedHosts, slots, held } = surveyed;
+  const { surveyedHosts, slots, stop } = surveyed;
   const outage = new Outage(surveyed);
   const [next] = queueOf(surveyed);
   const linesOf = (status: HostStatusInPool) =>
@@ -83,14 +88,14 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<HostName, string>) {
       .map(({ name, why }): Line => ({ text: `${name}: ${why}` }));
   const taken = [...contested].map(([host, why]): Line => ({ text: `${host} is ${why}` }));
   const lines: Line[] = [
-    ...(held === undefined ? [] : [{ text: held.text }]),
+    ...(stop === undefined ? [] : [{ text: stop.text }]),
     ...few(linesOf('failed'), 'that failed'),
     ...few(linesOf('kept'), 'that something keeps'),
     ...few(taken, 'that it does not get'),
     ...slotLines(slots),
   ];
   // The hold of the whole pool is already listed.
-  if (next !== undefined && (held === undefined || heldOf(surveyed, next) !== held)) {
+  if (next !== undefined && (stop === undefined || stopOf(surveyed, next) !== stop)) {
     lines.push({ text: `${next.name} ${outage.waitOf(next)?.text ?? 'goes next'}` });
   }
   return lines.map((line) => causeOf(line));
@@ -134,7 +139,7 @@ function causeOf({ text, since }: Line) {
 }
 
 /** What an inactive pool waits for, as the end of a sentence with "waits for". */
-const heldBlockers: Readonly<Record<HeldReason, string>> = {
+const stopBlockers: Readonly<Record<PoolStopReason, string>> = {
   deleting: 'the end of its deletion',
   paused: 'a person to resume it',
   stopped: 'a person to let hosts be out',
@@ -144,8 +149,8 @@ const heldBlockers: Readonly<Record<HeldReason, string>> = {
 };
 
 function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
-  const { held, slots, opening, surveyedHosts } = surveyed;
-  if (held !== undefined) return heldBlockers[held.reason];
+  const { stop, slots, opening, surveyedHosts } = surveyed;
+  if (stop !== undefined) return stopBlockers[stop.reason];
   const atGate = slots.filter(isAtGate);
   const waiting = (wait: GateWait) =>
     atGate.find((slot) => gateWait(record, slot, { isOpen: opening.isOpen }) === wait);
@@ -163,14 +168,14 @@ function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
 function gateAdvice(
   record: wire.PoolRecord,
   atGate: readonly RolloutSlot[],
-  { isHeld, isOpen }: { readonly isHeld: boolean; readonly isOpen: boolean },
+  { isStopped, isOpen }: { readonly isStopped: boolean; readonly isOpen: boolean },
 ): string[] {
   const id = idOf(record.pool?.name);
   const waits = atGate.map((slot) => gateWait(record, slot, { isOpen }));
   const asked = atGate.filter((_, index) => waits[index] === 'approval');
   const digests = [...new Set(asked.map(({ image }) => digestOf(image)))];
   const advice = digests.map((digest) => `approve them: rackwright pool approve ${id} ${digest}`);
-  if (!isHeld && waits.includes('webhook')) {
+  if (!isStopped && waits.includes('webhook')) {
     const receiver = originOf(gateUrlOf(record));
     const instead = `ask nobody: rackwright pool update ${id} --gate none`;
     advice.push(`see what ${receiver} wants, or ${instead}`);
@@ -181,7 +186,7 @@ function gateAdvice(
 /** What a person can do, by the cause. */
 function adviceOf(
   record: wire.PoolRecord,
-  { held, slots, surveyedHosts, opening, target }: Survey,
+  { stop, slots, surveyedHosts, opening, target }: Survey,
   contested: ReadonlyMap<HostName, string>,
 ): string[] {
   const { pool, resolveFailure } = record;
@@ -190,15 +195,15 @@ function adviceOf(
   const kept = surveyedHosts.find(({ status }) => status === 'kept');
   const { isOpen } = opening;
   const advice: string[] = [];
-  if (held?.reason === 'paused') advice.push(`let it go on: rackwright pool resume ${id}`);
-  if (held?.reason === 'halted' || failed !== undefined) {
+  if (stop?.reason === 'paused') advice.push(`let it go on: rackwright pool resume ${id}`);
+  if (stop?.reason === 'halted' || failed !== undefined) {
     advice.push(`give it another image: rackwright pool update ${id} --image IMAGE`);
   }
   if (failed !== undefined) {
     const host = hostIdOf(failed);
     advice.push(`once what made it fail is mended, try it again: rackwright host retry ${host}`);
   }
-  if (held?.reason === 'stopped') {
+  if (stop?.reason === 'stopped') {
     advice.push(`let hosts be out: rackwright pool update ${id} --max-unavailable 1`);
   }
   if (resolveFailure !== undefined || target === undefined) {
@@ -208,7 +213,7 @@ function adviceOf(
     );
   }
   advice.push(
-    ...gateAdvice(record, slots.filter(isAtGate), { isHeld: held !== undefined, isOpen }),
+    ...gateAdvice(record, slots.filter(isAtGate), { isStopped: stop !== undefined, isOpen }),
   );
   const named = failed ?? kept ?? slots.find((slot) => !isAtGate(slot));
   if (named !== undefined) advice.push(`see the host: rackwright host explain ${hostIdOf(named)}`);

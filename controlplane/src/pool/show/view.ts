@@ -77,7 +77,7 @@ export function shownHosts(
 ): PoolHost[] {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const outage = new Outage(surveyed);
-  const held = surveyed.surveyedHosts.map((surveyedHost) => {
+  const members = surveyed.surveyedHosts.map((surveyedHost) => {
     const { name, host, status, wanted, why, slot } = surveyedHost;
     const isAtGate = slot?.state === RolloutSlotState.GATE;
     const isTaken = slot !== undefined && !isAtGate && slot.state !== RolloutSlotState.PROVING;
@@ -106,7 +106,9 @@ export function shownHosts(
   const missing = missingOf(record, hosts).map((host) =>
     create(PoolHostSchema, { host, state: 'missing', message: 'there is no such host' }),
   );
-  return [...held, ...taken, ...notReady, ...missing].toSorted((a, b) => compare(a.host, b.host));
+  return [...members, ...taken, ...notReady, ...missing].toSorted((a, b) =>
+    compare(a.host, b.host),
+  );
 }
 
 /** Hosts that the pool names, to select or to pin, and that do not exist. */
@@ -131,7 +133,7 @@ interface Planned {
 /** The order of the rollout over the hosts, at present; blocked hosts come last. */
 export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
-  const { target, held, surveyedHosts, unavailableMax, warnings } = surveyed;
+  const { target, stop, surveyedHosts, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);
   const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
   const blocked = surveyedHosts.filter(({ status }) => status === 'kept' || status === 'failed');
@@ -149,7 +151,7 @@ export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPl
       hosts: planned.map((each) => plannedOf(record, each)),
     },
     ...(target === undefined ? {} : { target }),
-    heldBecause: isAnyFree ? '' : (held?.text ?? firstWaits),
+    heldBecause: isAnyFree ? '' : (stop?.text ?? firstWaits),
     warnings: [...warnings],
   });
 }

@@ -13,7 +13,7 @@
 import { create } from '@bufbuild/protobuf';
 import { counted, type HostUid, type RolloutTarget, store as wire } from '@rackwright/messages';
 import { haltBasis } from '../facts/basis.ts';
-import type { Held, Survey, SurveyedHost } from '../facts/pool-status.ts';
+import type { PoolStop, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { isMissed } from '../facts/seen.ts';
 import { isPinned } from '../facts/target.ts';
 
@@ -40,22 +40,22 @@ export function failedOn(
 }
 
 /** Why the pool begins nothing; undefined: it may. */
-export function heldBecause(
+export function stopOfPool(
   record: wire.PoolRecord,
   surveyedHosts: readonly SurveyedHost[],
   parts: Parts,
-): Held | undefined {
-  const byHand = heldByHand(record, parts.max);
+): PoolStop | undefined {
+  const byHand = manualStopOf(record, parts.max);
   return byHand?.reason === 'deleting'
     ? byHand
     : (whyStops(record, surveyedHosts, parts) ?? byHand);
 }
 
 /** A person's stop for all hosts, including pinned ones; undefined: none. */
-export function heldByHand(
+export function manualStopOf(
   { deletion, pool }: wire.PoolRecord,
   unavailableMax: number,
-): Held | undefined {
+): PoolStop | undefined {
   if (deletion !== undefined) {
     return { reason: 'deleting', text: `${deletion.by} asked for its deletion` };
   }
@@ -65,11 +65,11 @@ export function heldByHand(
 }
 
 /** What stops one host of the pool, apart from its own reasons. */
-export function heldOf(
-  { held, heldByHand: byHand }: Pick<Survey, 'held' | 'heldByHand'>,
+export function stopOf(
+  { stop, stopByHand: byHand }: Pick<Survey, 'stop' | 'stopByHand'>,
   { isPinned: isApart }: Pick<SurveyedHost, 'isPinned'>,
-): Held | undefined {
-  return isApart ? byHand : held;
+): PoolStop | undefined {
+  return isApart ? byHand : stop;
 }
 
 /** What stops the rollout by itself. */
@@ -77,7 +77,7 @@ function whyStops(
   record: wire.PoolRecord,
   surveyedHosts: readonly SurveyedHost[],
   parts: Parts,
-): Held | undefined {
+): PoolStop | undefined {
   const { spec } = record.pool ?? {};
   if (parts.target === undefined) {
     const why = record.resolveFailure?.message ?? 'it is being looked up';
@@ -150,14 +150,14 @@ export function waveName({ pool }: wire.PoolRecord, wave: number): string {
 export function noteHalt(
   record: wire.PoolRecord,
   target: RolloutTarget | undefined,
-  held: Held | undefined,
+  stop: PoolStop | undefined,
 ): void {
   if (target === undefined || record.deletion !== undefined) return;
-  if (held?.reason !== 'halted') delete record.halt;
+  if (stop?.reason !== 'halted') delete record.halt;
   else {
     const { digest } = target;
     record.halt = create(wire.PoolHaltSchema, {
-      ...{ digest, basis: haltBasis(record), message: held.text },
+      ...{ digest, basis: haltBasis(record), message: stop.text },
     });
   }
 }
