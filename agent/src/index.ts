@@ -24,10 +24,10 @@ export {
   defaultRetryDelaysMs,
   type FromRegistry,
   type FromWeb,
-  type HeldHostImage,
   type HostImageProgress,
   HostImages,
   Images,
+  type PinnedHostImage,
   type WantedHostImage,
 } from './images/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';

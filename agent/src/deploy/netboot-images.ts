@@ -16,10 +16,10 @@ import type { NetbootSet } from '@rackwright/oci';
 import { type Clock, errorText, type Log, pause } from '@rackwright/platform';
 import {
   type CredentialOf,
-  type HeldHostImage,
   type HostImageProgress,
   type HostImages,
   type ImageArchitecture,
+  type PinnedHostImage,
   wantedImage,
 } from '../images/index.ts';
 
@@ -106,12 +106,12 @@ export class NetbootImages {
       const { from, changed } = wanted;
       const trying = AbortSignal.any([signal, changed.signal]);
       try {
-        const held = await this.#hold(from, host, wanted, trying);
+        const pinned = await this.#hold(from, host, wanted, trying);
         do await pause(this.#parts.clock, recheckMs, signal);
-        while (!signal.aborted && (await held.isWhole()));
+        while (!signal.aborted && (await pinned.isWhole()));
         wanted.image = undefined;
         wanted.words = 'it was lost from the disk of the agent';
-        held.release();
+        pinned.release();
       } catch (error) {
         const words = errorText(error);
         if (signal.aborted) return;
@@ -132,16 +132,16 @@ export class NetbootImages {
     host: string,
     wanted: Wanted,
     signal: AbortSignal,
-  ): Promise<HeldHostImage> {
+  ): Promise<PinnedHostImage> {
     const { architecture, credential, images } = this.#parts;
     const asked = await wantedImage(from, architecture, 'netboot', credential);
     if ('type' in asked) throw new Error(asked.message);
-    const held = await images.hold(host, asked, signal, (progress) => {
+    const pinned = await images.hold(host, asked, signal, (progress) => {
       wanted.words = wordsOf(progress);
     });
-    held.giveBackSlot();
-    if (held.image.netboot !== undefined) wanted.image = held.image.netboot;
-    return held;
+    pinned.giveBackSlot();
+    if (pinned.image.netboot !== undefined) wanted.image = pinned.image.netboot;
+    return pinned;
   }
 }
 

@@ -256,7 +256,7 @@ describe('a disk that is full', () => {
       manifest: async () => new Uint8Array(manifest),
       blobs: () => new GatedSource(),
     };
-    const ask = { cache, registry, repository: 'x', signal: never, held: [] };
+    const ask = { cache, registry, repository: 'x', signal: never, pinned: [] };
     const found = await cachedManifest(ask, digestOf(manifest));
     expect(Buffer.from(found).equals(manifest)).toBe(true);
   });

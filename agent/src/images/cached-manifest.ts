@@ -16,13 +16,13 @@ export interface ManifestAsk {
   readonly registry: Pulling;
   readonly repository: string;
   readonly signal: AbortSignal;
-  /** The digests that are held for the caller, also when this rejects. */
-  readonly held: Digest[];
+  /** The digests that are pinned for the caller, also when this rejects. */
+  readonly pinned: Digest[];
 }
 
-/** The manifest's bytes, held; `sizeBytes` when something has named it. */
+/** The manifest's bytes, pinned; `sizeBytes` when something has named it. */
 export async function cachedManifest(
-  { cache, registry, repository, signal, held }: ManifestAsk,
+  { cache, registry, repository, signal, pinned }: ManifestAsk,
   digest: Digest,
   sizeBytes?: number,
 ): Promise<Uint8Array> {
@@ -31,11 +31,11 @@ export async function cachedManifest(
     const wanted = { digest, sizeBytes: sizeBytes ?? bytes.length };
     await cache.hold(wanted, inMemory(bytes), signal, () => {});
   }
-  held.push(digest);
+  pinned.push(digest);
   return readSmall(cache, digest, manifestBytesMax);
 }
 
-/** A small blob that is held. */
+/** A small blob that is pinned. */
 export async function readSmall(
   cache: BlobCache,
   digest: Digest,

@@ -70,7 +70,7 @@ export type HostImageProgress =
   | { readonly phase: 'fetching'; readonly fetchedBytes: number; readonly allBytes: number };
 
 /** An image that stays until it is released. */
-export interface HeldHostImage {
+export interface PinnedHostImage {
   readonly image: HostImage;
   /** All that is held of it, manifests included. */
   readonly digests: readonly Digest[];
@@ -84,7 +84,7 @@ export interface HeldHostImage {
 }
 
 /** An image that is on its way, or here; it stays until it is released. */
-export interface ComingHostImage extends HeldHostImage {
+export interface ComingHostImage extends PinnedHostImage {
   /** Resolves when it is here whole and proved. Rejects with `OciError`, and never unheard. */
   readonly whole: Promise<void>;
   /** Aborted when the fetch begins anew: the bytes that were read so far are wrong. */
@@ -162,20 +162,20 @@ export class HostImages {
     report({ phase: 'admitted' });
     const stop = new AbortController();
     const either = AbortSignal.any([signal, stop.signal]);
-    const held: Digest[] = [];
+    const pinned: Digest[] = [];
     let isOver = false;
     const release = (): void => {
       isOver = true;
       stop.abort();
-      for (const each of held.splice(0)) cache.release(each);
+      for (const each of pinned.splice(0)) cache.release(each);
       leave();
     };
     const keep = (digest: Digest): void => {
       if (isOver) cache.release(digest);
-      else held.push(digest);
+      else pinned.push(digest);
     };
     try {
-      const { image, source } = await this.#find(wanted, either, held);
+      const { image, source } = await this.#find(wanted, either, pinned);
       const begun = Promise.withResolvers<void>();
       const anew = new AbortController();
       const ears = { begun: begun.resolve, anew: () => anew.abort() };
@@ -183,10 +183,10 @@ export class HostImages {
       const whole = this.#fetch(blobsOf(image, wanted.needs), source, fetch);
       whole.then(begun.resolve, begun.reject);
       await begun.promise;
-      const doubt = (): void => held.forEach((each) => cache.doubt(each));
-      const isWhole = () => this.#isWhole(held);
+      const doubt = (): void => pinned.forEach((each) => cache.doubt(each));
+      const isWhole = () => this.#isWhole(pinned);
       const acts = { giveBackSlot: leave, isWhole, doubt, release };
-      return { image, digests: held, whole, anew: anew.signal, ...acts };
+      return { image, digests: pinned, whole, anew: anew.signal, ...acts };
     } catch (error) {
       release();
       throw error;
@@ -202,9 +202,9 @@ export class HostImages {
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<readonly Digest[]> {
-    const held = await this.hold(prefetcher, wanted, signal, report);
-    const digests = [...held.digests];
-    held.release();
+    const pinned = await this.hold(prefetcher, wanted, signal, report);
+    const digests = [...pinned.digests];
+    pinned.release();
     return digests;
   }
 
@@ -238,12 +238,12 @@ export class HostImages {
   async #find(
     { from, architecture }: WantedHostImage,
     signal: AbortSignal,
-    held: Digest[],
+    pinned: Digest[],
   ): Promise<{ image: HostImage; source: BlobSource }> {
     const { cache, web } = this.#parts;
     if (from.kind === 'web') {
       const source = new WebFile(web, from);
-      if (await cache.holdIfHere(from.digest)) held.push(from.digest);
+      if (await cache.holdIfHere(from.digest)) pinned.push(from.digest);
       const sizeBytes = cache.find(from.digest)?.sizeBytes ?? (await source.sizeBytes(signal));
       return { image: imageOf(from, sizeBytes, architecture), source };
     }
@@ -253,7 +253,7 @@ export class HostImages {
     if (digest === undefined) throw new OciError('malformed', 'the image is named by no digest');
     const access = { ...from, registry: name };
     const registry = new MirroredRegistry(web, access, from.mirrors);
-    const ask = { cache, registry, repository, signal, held };
+    const ask = { cache, registry, repository, signal, pinned };
     const { image } = await findHostImage(digest, architecture, (each, sizeBytes) =>
       cachedManifest(ask, each, sizeBytes),
     );

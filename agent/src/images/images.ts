@@ -1,5 +1,5 @@
 /**
- * Images for commands: fetched by digest into the cache, and held while a runner may ask for them.
+ * Images for commands: fetched by digest into the cache, pinned while a runner may ask for them.
  *
  * 1. A reference without a digest is not fetched: exactly the named image runs.
  * 2. Everything that can be checked is checked before the runner is disturbed: manifest,
@@ -46,7 +46,7 @@ export interface WantedImage {
 }
 
 /** An image that stays until it is released. */
-export interface HeldImage {
+export interface PinnedImage {
   release(): void;
 }
 
@@ -82,19 +82,19 @@ export class Images {
     wanted: WantedImage,
     signal: AbortSignal,
     progress: FetchProgress,
-  ): Promise<HeldImage> {
+  ): Promise<PinnedImage> {
     const { reference, digest } = readReference(wanted.reference);
     const { cache, web } = this.#parts;
     const { registry, repository } = reference;
     const { plainHttp, credential, tokenService = '', internal = [] } = wanted;
     const named = { internal, ...(tokenService === '' ? {} : { tokenService }) };
     const client = new RegistryClient(web, { registry, plainHttp, credential, ...named });
-    const held: Digest[] = [];
+    const pinned: Digest[] = [];
     const release = (): void => {
-      for (const each of held.splice(0)) cache.release(each);
+      for (const each of pinned.splice(0)) cache.release(each);
     };
     try {
-      const fetching = new ImageFetch(this.#parts, client, repository, held, signal, progress);
+      const fetching = new ImageFetch(this.#parts, client, repository, pinned, signal, progress);
       await fetching.all(digest);
     } catch (error) {
       release();
@@ -112,12 +112,12 @@ function readReference(text: string): { reference: ImageReference; digest: Diges
   return { reference: read.reference, digest };
 }
 
-/** The fetch of one image: the digests that it holds are in `held`, also when it fails. */
+/** The fetch of one image: the digests that it pins are in `pinned`, also when it fails. */
 class ImageFetch {
   readonly #parts: ImagesParts;
   readonly #client: RegistryClient;
   readonly #repository: string;
-  readonly #held: Digest[];
+  readonly #pinned: Digest[];
   readonly #signal: AbortSignal;
   readonly #progress: FetchProgress;
 
@@ -125,14 +125,14 @@ class ImageFetch {
     parts: ImagesParts,
     client: RegistryClient,
     repository: string,
-    held: Digest[],
+    pinned: Digest[],
     signal: AbortSignal,
     progress: FetchProgress,
   ) {
     this.#parts = parts;
     this.#client = client;
     this.#repository = repository;
-    this.#held = held;
+    this.#pinned = pinned;
     this.#signal = signal;
     this.#progress = progress;
   }
@@ -157,7 +157,7 @@ class ImageFetch {
   async #manifest(digest: Digest, entry?: IndexEntry): Promise<Manifest | ImageIndex> {
     const ask = {
       ...{ cache: this.#parts.cache, registry: this.#client, repository: this.#repository },
-      ...{ signal: this.#signal, held: this.#held },
+      ...{ signal: this.#signal, pinned: this.#pinned },
     };
     return parseManifest(await cachedManifest(ask, digest, entry?.sizeBytes));
   }
@@ -179,7 +179,7 @@ class ImageFetch {
       await cache.hold(wanted, source, this.#signal, (bytes) => {
         this.#progress(before + bytes, allBytes);
       });
-      this.#held.push(wanted.digest);
+      this.#pinned.push(wanted.digest);
       before += wanted.sizeBytes;
       this.#progress(before, allBytes);
     }

@@ -13,13 +13,13 @@ export {
   defaultRetryDelaysMs,
   type FromRegistry,
   type FromWeb,
-  type HeldHostImage,
   type HostImageProgress,
   HostImages,
   type HostImagesParts,
+  type PinnedHostImage,
   type WantedHostImage,
 } from './host-images.ts';
-export { type FetchProgress, type HeldImage, Images, type WantedImage } from './images.ts';
+export { type FetchProgress, Images, type PinnedImage, type WantedImage } from './images.ts';
 export { Prefetcher, type PrefetcherParts } from './prefetcher.ts';
 export {
   architectureNamed,

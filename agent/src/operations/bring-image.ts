@@ -5,11 +5,11 @@
  */
 import type { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
-import { type ComingHostImage, type HeldHostImage, wantedImage } from '../images/index.ts';
+import { type ComingHostImage, type PinnedHostImage, wantedImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { carriedKey, type HostImageParts, wayToHold } from './host-image.ts';
-import { notHeld, progressWords } from './host-image-result.ts';
+import { notPinned, progressWords } from './host-image-result.ts';
 import { slotLimit } from './time-limit.ts';
 
 /** `judge`: the result, by the image's properties once it is held. */
@@ -19,7 +19,7 @@ export async function bringImage(
   request: agent.RunStep,
   needs: 'disk' | 'netboot',
   context: OperationContext,
-  judge: (held: HeldHostImage) => FinalResult,
+  judge: (pinned: PinnedHostImage) => FinalResult,
 ): Promise<FinalResult> {
   const { step, deployment } = request;
   if (deployment?.image === undefined) return failure('invalidArgument', `${step} names no image`);
@@ -29,25 +29,25 @@ export async function bringImage(
   const way = needs === 'disk' ? wayToHold(deployment) : 'hold';
   let isOver = false;
   let isCarried = false;
-  let held: ComingHostImage | undefined;
+  let pinned: ComingHostImage | undefined;
   try {
-    held = await images[way](operation.hostUid, wanted, limit.signal, (progress) => {
+    pinned = await images[way](operation.hostUid, wanted, limit.signal, (progress) => {
       if (isOver) return;
       if (progress.phase !== 'queued') limit.begin();
       context.continuing({ step, ...progressWords(progress) });
     });
-    const result = judge(held);
+    const result = judge(pinned);
     if (way === 'hold' || result.kind !== 'complete') return result;
-    carriedOn.carry(carriedKey(operation, deployment, architecture), held, limit);
+    carriedOn.carry(carriedKey(operation, deployment, architecture), pinned, limit);
     isCarried = true;
     return result;
   } catch (error) {
-    return notHeld(error, context, limit);
+    return notPinned(error, context, limit);
   } finally {
     isOver = true;
     if (!isCarried) {
       limit.end();
-      held?.release();
+      pinned?.release();
     }
   }
 }

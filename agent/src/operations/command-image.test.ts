@@ -3,7 +3,7 @@ import { agent } from '@rackwright/messages';
 import { OciError } from '@rackwright/oci';
 import type { Complete } from '@rackwright/results';
 import { expect, test } from 'vitest';
-import type { HeldImage, Images, WantedImage } from '../images/index.ts';
+import type { Images, PinnedImage, WantedImage } from '../images/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { resultOfOci, withImage } from './command-image.ts';
 
@@ -15,7 +15,7 @@ const image = create(agent.CommandImageSchema, {
   credentialVersion: 3n,
 });
 
-type Fetch = (wanted: WantedImage, signal: AbortSignal) => Promise<HeldImage>;
+type Fetch = (wanted: WantedImage, signal: AbortSignal) => Promise<PinnedImage>;
 
 function setUp(fetch: Fetch, remainingMs = 60_000) {
   const told: Progress[] = [];

@@ -8,7 +8,7 @@ import type { agent } from '@rackwright/messages';
 import { isOciError, type OciError } from '@rackwright/oci';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
-import type { HeldImage, Images } from '../images/index.ts';
+import type { Images, PinnedImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { timeLimit } from './time-limit.ts';
@@ -27,12 +27,12 @@ export async function withImage(
   order: () => Promise<FinalResult>,
 ): Promise<FinalResult> {
   if (parts === undefined) return failure('unsupported', 'this agent keeps no images');
-  const held = await fetchImage(parts, image, step, context);
-  if ('kind' in held) return held;
+  const pinned = await fetchImage(parts, image, step, context);
+  if ('kind' in pinned) return pinned;
   try {
     return await order();
   } finally {
-    held.release();
+    pinned.release();
   }
 }
 
@@ -41,7 +41,7 @@ async function fetchImage(
   { reference, credential: name, credentialVersion, ...image }: agent.CommandImage,
   step: string,
   context: OperationContext,
-): Promise<HeldImage | FinalResult> {
+): Promise<PinnedImage | FinalResult> {
   const credential = name === '' ? undefined : await context.credential(name, credentialVersion);
   const limit = timeLimit(clock, context);
   const progress = (fetchedBytes: number, allBytes: number): void => {

@@ -6,7 +6,7 @@
 import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { isNoCloud, netbootArguments } from '../deploy/index.ts';
-import type { HeldHostImage } from '../images/index.ts';
+import type { PinnedHostImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { bringImage } from './bring-image.ts';
@@ -29,7 +29,7 @@ export async function fetchImage(
 }
 
 /** A raw, uncompressed file must match its declared content; the runner checks any other. */
-function judgeDisk({ image: { disk } }: HeldHostImage): FinalResult {
+function judgeDisk({ image: { disk } }: PinnedHostImage): FinalResult {
   if (disk?.format !== 'raw' || disk.compression !== 'none') return { kind: 'complete' };
   const { blob, contentBytes = blob.sizeBytes, contentDigest = blob.digest } = disk;
   const isSame = contentBytes === blob.sizeBytes && contentDigest === blob.digest;
@@ -42,7 +42,7 @@ function judgeDisk({ image: { disk } }: HeldHostImage): FinalResult {
   );
 }
 
-function judgeNetboot({ image }: HeldHostImage): FinalResult {
+function judgeNetboot({ image }: PinnedHostImage): FinalResult {
   const words = netbootArguments(image.netboot?.kernelArguments ?? '');
   return words.kind === 'bad' ? failure('badImage', words.problem) : { kind: 'complete' };
 }

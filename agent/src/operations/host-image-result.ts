@@ -52,7 +52,7 @@ export function mayBeTheImage(result: FinalResult): boolean {
 }
 
 /** What `hold` has rejected with, as a result. */
-export function notHeld(
+export function notPinned(
   error: unknown,
   { signal }: Pick<OperationContext, 'signal'>,
   limit: Pick<SlotLimit, 'isOver' | 'hadItsSlot'>,

@@ -23,17 +23,17 @@ import {
   type CarriedKey,
   type CarriedOn,
   type ComingHostImage,
-  type HeldHostImage,
   type HostImageProgress,
   type HostImages,
   type ImageArchitecture,
+  type PinnedHostImage,
   type WantedHostImage,
   wantedImage,
 } from '../images/index.ts';
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { mayBeTheImage, notHeld, progressWords, resultOfHostImage } from './host-image-result.ts';
+import { mayBeTheImage, notPinned, progressWords, resultOfHostImage } from './host-image-result.ts';
 import { slotLimit } from './time-limit.ts';
 
 export interface HostImageParts {
@@ -90,7 +90,7 @@ export async function withHostImage(
       (await begin.call(parts.images, operation.hostUid, wanted, limit.signal, report));
     limit.begin();
   } catch (error) {
-    return notHeld(error, context, limit);
+    return notPinned(error, context, limit);
   } finally {
     limit.end();
   }
@@ -101,7 +101,7 @@ export async function withHostImage(
   }
   isOrdered = true;
   const within = { ...context, remainingMs: () => limit.remainingMs() };
-  return whileHeld(parts, operation, request, within, coming, (_, its) => order(image, its));
+  return whilePinned(parts, operation, request, within, coming, (_, its) => order(image, its));
 }
 
 /** Whether all of the image is waited for before anything is done with it (W1, W4). */
@@ -140,11 +140,11 @@ export async function withHostImageAgain<Result>(
   resume: ResumeWithImage<Result>,
 ): Promise<FinalResult | Result> {
   if (parts === undefined) return noImagesKept();
-  return whileHeld(parts, operation, request, context, undefined, resume);
+  return whilePinned(parts, operation, request, context, undefined, resume);
 }
 
 /** Holds the image while a runner works; `first`: as it is held already. */
-async function whileHeld<Result>(
+async function whilePinned<Result>(
   parts: HostImageParts,
   operation: agent.Operation,
   request: agent.RunStep,
@@ -156,12 +156,12 @@ async function whileHeld<Result>(
   const over = new AbortController();
   let broken: OciError | undefined;
   let image: ImageOfOrder | undefined;
-  let again: HeldHostImage | undefined;
+  let again: PinnedHostImage | undefined;
   const within = { ...context, signal: AbortSignal.any([context.signal, over.signal]) };
   const holding = holdOn(parts, operation, request, within, first, {
-    held: (held) => {
-      again = held;
-      image = imageOfOrder(parts, request, held);
+    pinned: (pinned) => {
+      again = pinned;
+      image = imageOfOrder(parts, request, pinned);
     },
     broken: (error) => {
       broken = error;
@@ -180,7 +180,7 @@ async function whileHeld<Result>(
 }
 
 interface HoldEars {
-  held(image: HeldHostImage): void;
+  pinned(image: PinnedHostImage): void;
   broken(error: OciError): void;
 }
 
@@ -205,7 +205,7 @@ async function holdOn(
         const way = wayToHold(request.deployment);
         coming = await parts.images[way](hostUid, wanted, signal, () => {});
       }
-      ears.held(coming);
+      ears.pinned(coming);
       await untilWhole(coming, signal);
       await aborted(signal);
     } catch (error) {
@@ -281,7 +281,7 @@ async function wantedDisk(
 function imageOfOrder(
   parts: HostImageParts,
   { deployment }: agent.RunStep,
-  { image: { disk } }: HeldHostImage,
+  { image: { disk } }: PinnedHostImage,
 ): ImageOfOrder | undefined {
   if (disk === undefined || deployment === undefined) return undefined;
   const { id, deploy } = deployment;

@@ -74,12 +74,12 @@ export async function makeBackup(
 }
 
 /** A copy that is reserved for us until it is released. */
-interface HeldCopy {
+interface ReservedCopy {
   readonly copy: StoreCopy;
   release(): Promise<void>;
 }
 
-async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Promise<HeldCopy> {
+async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Promise<ReservedCopy> {
   const folder = config.dataFolder;
   const held = await parts.calls.hold(deskSocket(folder), 'copy', copyTimeoutMs);
   if (held !== undefined) {

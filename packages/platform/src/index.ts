@@ -48,7 +48,7 @@ export {
 } from './internal-address.ts';
 export { parsedJson } from './json.ts';
 export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
-export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
+export type { LocalCalls, LocalListener, ReleasableAnswer } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
 export type { NameAnswer, Names } from './names.ts';
 export { nodeVersionProblem } from './node-version.ts';

@@ -11,11 +11,11 @@ export interface LocalCalls {
   /** The answer; undefined when nobody listens. Rejects when it takes too long. */
   call(path: string, request: string, timeoutMs: number): Promise<string | undefined>;
   /** As `call`, and stays connected: the answer is held for the caller until it ends. */
-  hold(path: string, request: string, timeoutMs: number): Promise<HeldAnswer | undefined>;
+  hold(path: string, request: string, timeoutMs: number): Promise<ReleasableAnswer | undefined>;
 }
 
 /** An answer whose sender knows that its caller is still there. */
-export interface HeldAnswer {
+export interface ReleasableAnswer {
   readonly answer: string;
   /** Hangs up; resolves when the other side knows. */
   release(): Promise<void>;

@@ -55,7 +55,7 @@ export function cursorKey(sinkUid: SinkUid): string {
 }
 
 export type TakenCursor =
-  | { readonly kind: 'held'; readonly cursor: HeldCursor; readonly restored: boolean }
+  | { readonly kind: 'held'; readonly cursor: OwnedCursor; readonly restored: boolean }
   /** Held by another replica, until then at the latest. */
   | { readonly kind: 'elsewhere'; readonly untilMs: number };
 
@@ -73,7 +73,7 @@ export async function takeCursor(
   const isOthers = record !== undefined && !['', replicaId].includes(record.holder);
   if (store.isShared && isOthers && untilMs > clock.nowMs()) return { kind: 'elsewhere', untilMs };
   const from = record === undefined ? positionsFrom(store, begin) : positionsOf(record);
-  const cursor = new HeldCursor(parts, key, kept?.revision ?? 'absent', {
+  const cursor = new OwnedCursor(parts, key, kept?.revision ?? 'absent', {
     positions: { ...from, incarnation: store.incarnation },
     standstill: standstillOf(record),
     lastDeliveryMs: msOf(record?.lastDeliveryTime),
@@ -110,7 +110,7 @@ function problemIn({ problem, sinceMs }: Standstill) {
 }
 
 /** A cursor that this replica holds. */
-export class HeldCursor {
+export class OwnedCursor {
   readonly #parts: CursorParts;
   readonly #key: string;
   #expected: StoreRevision | 'absent';

@@ -17,7 +17,7 @@ import { deleteRecord, isAway, writeRecord } from '../../records/index.ts';
 import { gapOf, type TracedEvent } from '../derive/derive.ts';
 import { isWanted } from '../event-fields.ts';
 import { eventFeed } from '../feed.ts';
-import { type CursorParts, type HeldCursor, takeCursor } from './cursor.ts';
+import { type CursorParts, type OwnedCursor, takeCursor } from './cursor.ts';
 import { bury, deadLetterOf, deadLettersMax, deadLettersOf } from './dead-letters.ts';
 import { type DeliveryAttempt, DeliveryWindow, type Pending } from './window.ts';
 
@@ -107,7 +107,7 @@ export class SinkWorker {
 class Delivery {
   readonly #parts: WorkerParts;
   readonly #sink: DeliveredSink;
-  readonly #cursor: HeldCursor;
+  readonly #cursor: OwnedCursor;
   readonly #signal: AbortSignal;
   readonly #window: DeliveryWindow;
   readonly #attempts = new Set<Promise<void>>();
@@ -117,7 +117,7 @@ class Delivery {
   #isBroken = false;
   #roomed: () => void = () => undefined;
 
-  constructor(parts: WorkerParts, sink: DeliveredSink, cursor: HeldCursor, signal: AbortSignal) {
+  constructor(parts: WorkerParts, sink: DeliveredSink, cursor: OwnedCursor, signal: AbortSignal) {
     this.#parts = parts;
     this.#sink = sink;
     this.#cursor = cursor;

@@ -7,7 +7,7 @@
  * 1. A write of this replica needs no reconcile: its own writes come back from the watch.
  * 2. No host is reconciled before the records of racks and the fleet are known.
  * 3. At the start, hosts with a run go first.
- * 4. A host that is missing in a listing loses the slots that it held before that listing.
+ * 4. A host that is missing in a listing loses the slots that it had before that listing.
  * 5. A resync takes a fixed time for each host, so that its share of the processor does not grow
  *    with their number.
  */
@@ -116,7 +116,7 @@ export class HostFeed {
     const { store, clock } = this.#deps;
     const { limits, index, controller } = this.#parts;
     const { signal } = controller;
-    const held = limits.held();
+    const taken = limits.taken();
     const before = index.hostIds();
     const there = new Set<HostId>();
     const between = () => pause(clock, resyncPageHosts * resyncMsPerHost, signal);
@@ -136,7 +136,7 @@ export class HostFeed {
       }
     }
     for (const hostId of before) if (!there.has(hostId)) this.#wake(hostId, 'later');
-    limits.afterListing(held);
+    limits.afterListing(taken);
   }
 }
 

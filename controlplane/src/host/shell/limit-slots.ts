@@ -161,15 +161,15 @@ export class LimitSlots {
   }
 
   /** Releases the slots of removed hosts. */
-  sweep(gone: readonly HeldSlot[]): void {
+  sweep(gone: readonly TakenSlot[]): void {
     for (const { rackId, name, hostUid, run } of gone) {
       this.change(rackId, name, { kind: 'leave', owner: { hostUid, run } });
     }
   }
 
-  /** Every held slot and waiting request, as last seen. */
-  held(): HeldSlot[] {
-    const all: HeldSlot[] = [];
+  /** Every taken slot and waiting request, as last seen. */
+  taken(): TakenSlot[] {
+    const all: TakenSlot[] = [];
     const add = (rackId: RackId, name: QuotaName, record: Limited) => {
       const { taken, queued } = slotsOf(record, name);
       const open = taken.filter((slot) => slot.open);
@@ -245,7 +245,7 @@ export class LimitSlots {
   }
 }
 
-export interface HeldSlot {
+export interface TakenSlot {
   readonly rackId: RackId;
   readonly name: QuotaName;
   readonly hostUid: HostUid;

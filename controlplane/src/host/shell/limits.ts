@@ -19,7 +19,7 @@ import { FleetFollower, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import type { HostEffect } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
-import { type HeldSlot, LimitSlots, queuePosition, wokenBy } from './limit-slots.ts';
+import { LimitSlots, queuePosition, type TakenSlot, wokenBy } from './limit-slots.ts';
 import { holdForNewIncarnation } from './restored-racks.ts';
 
 export class Limits {
@@ -64,18 +64,18 @@ export class Limits {
     this.#slots.change(rackIdOf(record), name, change);
   }
 
-  /** The slots that are held now: read before all hosts are listed, for `afterListing`. */
-  held(): readonly HeldSlot[] {
-    return this.#slots.held();
+  /** The slots that are taken now: read before all hosts are listed, for `afterListing`. */
+  taken(): readonly TakenSlot[] {
+    return this.#slots.taken();
   }
 
-  /** A host that held a slot before the indexed listing, and is missing in it, is gone forever. */
-  afterListing(held: readonly HeldSlot[]): void {
-    const gone = ({ hostUid, rackId, name }: HeldSlot) =>
+  /** A host that had a slot before the indexed listing, and is missing in it, is gone forever. */
+  afterListing(taken: readonly TakenSlot[]): void {
+    const gone = ({ hostUid, rackId, name }: TakenSlot) =>
       name === 'fleetWipes'
         ? this.#index.hostIdOf(hostUid) === undefined
         : this.#index.hostIdOfUid(hostUid, rackId) === undefined;
-    this.#slots.sweep(held.filter(gone));
+    this.#slots.sweep(taken.filter(gone));
   }
 
   /** The position of the host's run in its queue, from 1. */

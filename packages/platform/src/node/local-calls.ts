@@ -9,7 +9,7 @@
  */
 import { chmod, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import type { HeldAnswer, LocalCalls } from '../local-calls.ts';
+import type { LocalCalls, ReleasableAnswer } from '../local-calls.ts';
 
 const lineBytesMax = 64 * 1024;
 const callersMax = 4;
@@ -121,7 +121,7 @@ function ask(path: string, request: string, timeoutMs: number): Promise<OpenAnsw
   });
 }
 
-function holding({ answer, socket }: OpenAnswer): HeldAnswer {
+function holding({ answer, socket }: OpenAnswer): ReleasableAnswer {
   socket.on('error', () => socket.destroy());
   return {
     answer,

@@ -38,7 +38,7 @@ export const callCostBytes = 16 * 1024;
 /** The cost of each piece of a body beside its length, in bytes. */
 const pieceCostBytes = 256;
 
-interface Held {
+interface IncomingCall {
   readonly address: string;
   bytes: number;
   /** Ends the call, because there is no room. */
@@ -49,7 +49,7 @@ interface Held {
 export class IncomingRequests {
   readonly #limits: IncomingLimits;
   /** By address; each address's oldest first. */
-  readonly #addresses = new Map<string, { bytes: number; readonly calls: Set<Held> }>();
+  readonly #addresses = new Map<string, { bytes: number; readonly calls: Set<IncomingCall> }>();
   #bytes = 0;
   #ended = 0;
 
@@ -67,20 +67,20 @@ export class IncomingRequests {
   }
 
   /** A request from this address is coming. */
-  begin(address: string, end: () => void): Held {
-    const held = { address, bytes: 0, end };
+  begin(address: string, end: () => void): IncomingCall {
+    const call = { address, bytes: 0, end };
     const own = this.#addresses.get(address) ?? { bytes: 0, calls: new Set() };
     this.#addresses.set(address, own);
-    own.calls.add(held);
-    this.grow(held, callCostBytes);
-    return held;
+    own.calls.add(call);
+    this.grow(call, callCostBytes);
+    return call;
   }
 
   /** So much more of it is here. */
-  grow(held: Held, bytes: number): void {
-    const own = this.#addresses.get(held.address);
-    if (own?.calls.has(held) !== true) return;
-    held.bytes += bytes;
+  grow(call: IncomingCall, bytes: number): void {
+    const own = this.#addresses.get(call.address);
+    if (own?.calls.has(call) !== true) return;
+    call.bytes += bytes;
     own.bytes += bytes;
     this.#bytes += bytes;
     while (this.#bytes > this.#limits.incomingBytesMax) {
@@ -93,16 +93,16 @@ export class IncomingRequests {
   }
 
   /** It is whole, or gone. Idempotent. */
-  release(held: Held): void {
-    const own = this.#addresses.get(held.address);
-    if (own?.calls.delete(held) !== true) return;
-    own.bytes -= held.bytes;
-    this.#bytes -= held.bytes;
-    if (own.calls.size === 0) this.#addresses.delete(held.address);
+  release(call: IncomingCall): void {
+    const own = this.#addresses.get(call.address);
+    if (own?.calls.delete(call) !== true) return;
+    own.bytes -= call.bytes;
+    this.#bytes -= call.bytes;
+    if (own.calls.size === 0) this.#addresses.delete(call.address);
   }
 
-  #oldestOfMost(): Held | undefined {
-    let most: { bytes: number; readonly calls: Set<Held> } | undefined;
+  #oldestOfMost(): IncomingCall | undefined {
+    let most: { bytes: number; readonly calls: Set<IncomingCall> } | undefined;
     for (const own of this.#addresses.values()) {
       if (most === undefined || own.bytes > most.bytes) most = own;
     }
@@ -168,10 +168,10 @@ class Incoming extends ServerInterceptingCall {
   readonly #stream: ServerHttp2Stream;
   readonly #requestStream: boolean;
   readonly #admit: (metadata: Metadata) => Promise<CallRefusal | undefined>;
-  readonly #held: Held;
+  readonly #incoming: IncomingCall;
   readonly #cancel: Cancel;
   readonly #piece = (piece: Buffer): void => {
-    this.#requests.grow(this.#held, piece.length + pieceCostBytes);
+    this.#requests.grow(this.#incoming, piece.length + pieceCostBytes);
     this.#come += piece.length;
     const size = this.#size;
     if (size === undefined || this.#come <= size.bytesMax + behindFirstBytesMax) return;
@@ -198,7 +198,7 @@ class Incoming extends ServerInterceptingCall {
     });
     // The call listens already, and has paused the stream: this one more listener starts nothing.
     this.#stream.on('data', this.#piece);
-    this.#held = requests.begin(networkOfPeer(call.getPeer()), () =>
+    this.#incoming = requests.begin(networkOfPeer(call.getPeer()), () =>
       this.#endForRoom(retryAfterMs),
     );
   }
@@ -216,7 +216,7 @@ class Incoming extends ServerInterceptingCall {
       onReceiveMessage: (message: Buffer) => {
         if (this.#requestStream) this.#whole();
         // It may be compressed: its content is larger than the received bytes.
-        else this.#requests.grow(this.#held, message.length);
+        else this.#requests.grow(this.#incoming, message.length);
         listener.onReceiveMessage(message);
       },
       onReceiveHalfClose: () => {
@@ -242,7 +242,7 @@ class Incoming extends ServerInterceptingCall {
   #whole(): void {
     this.#cancel();
     this.#stream.off('data', this.#piece);
-    this.#requests.release(this.#held);
+    this.#requests.release(this.#incoming);
   }
 
   #endForRoom(retryAfterMs: number): void {
