@@ -4,6 +4,7 @@ import {
   failureTypeOf,
   type Host,
   HostState,
+  isGivenUp,
   RunKind,
   RunOutcome,
   RunPhase,
@@ -41,7 +42,7 @@ async function cleanedIn(rack: Rack, { name }: MachinePlan): Promise<Cleaned> {
   const host = await rack.untilHost(name, 'done with cleaning', ({ status }) => {
     const run = status?.run;
     const over = run?.kind === RunKind.CLEAN && run.phase === RunPhase.ENDED;
-    const tried = status?.backoff === undefined || status.backoff.givenUpReason !== '';
+    const tried = status?.backoff === undefined || isGivenUp(status.backoff);
     return over && tried;
   });
   const folder = rack.machines.find(({ plan }) => plan.name === name);

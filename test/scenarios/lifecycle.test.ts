@@ -17,9 +17,11 @@ import {
   agent,
   CleaningPolicySchema,
   FailureType,
+  GivenUpCause,
   HostGoal,
   HostSpecSchema,
   HostState,
+  isGivenUp,
   RunKind,
   RunOutcome,
   RunPhase,
@@ -89,7 +91,7 @@ test('metal3-11: a failed inspection is a fault, counted, and tried again in a m
   expect(statusOf(host).faults).toMatchObject([
     { type: 'inspectFailed', message: 'the runner could not read its disks' },
   ]);
-  expect(statusOf(host).backoff).toMatchObject({ failures: 1, givenUpReason: '' });
+  expect(statusOf(host).backoff).toMatchObject({ failures: 1, givenUp: GivenUpCause.UNSPECIFIED });
   const next = statusOf(host).backoff?.nextAttemptTime;
   const pauseMs = next === undefined ? 0 : timestampMs(next) - host.nowMs;
   expect(pauseMs).toBeGreaterThanOrEqual(45_000);
@@ -153,7 +155,7 @@ test('metal3-25: a corrected credential is tried at once, and success clears the
   host.apply({ kind: 'tick' });
   host.report(verified());
   host.report(failed('authentication', 'the BMC does not accept the password'));
-  expect(statusOf(host).backoff?.givenUpReason).not.toBe('');
+  expect(isGivenUp(statusOf(host).backoff)).toBe(true);
   host.context = { ...host.context, credentialVersion: 2n };
   pass(host, 0);
   driveToInspect(host);

@@ -7,6 +7,7 @@ import {
   HostState,
   hasFault,
   hostWaitOf,
+  isGivenUp,
   type Run,
   RunPhase,
   type store,
@@ -71,7 +72,7 @@ function* asksOfRun(
   }
   // Pools leave a host alone that nobody has looked at since a restore, as its goal does.
   const isUnlooked = lookFirstSince !== undefined && view.random.fraction() < 0.5;
-  const givenUp = isUnlooked || Boolean(backoff?.givenUpReason);
+  const givenUp = isUnlooked || isGivenUp(backoff);
   // Whose BMC turned out to be another one's is proved anew.
   const isOther = run?.error?.type === FailureType.IDENTITY_MISMATCH;
   if (givenUp) yield { kind: isOther && view.random.fraction() < 0.5 ? 'verify' : 'retry' };

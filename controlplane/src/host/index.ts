@@ -33,7 +33,7 @@ export type { DraftPlan } from './foresee/plan-basis.ts';
 export { planChangedText } from './foresee/plan-check.ts';
 export { partChangeText } from './hardware/changes.ts';
 export { comparedParts, gapsOfBmc } from './hardware/compare.ts';
-export { isGivenUp, reviewReason, wantsAvailable } from './life/goal.ts';
+export { reviewReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { isInUseOf, useOf } from './life/use-of.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';

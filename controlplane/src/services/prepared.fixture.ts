@@ -8,6 +8,7 @@ import {
   asRunNumber,
   type CleanStepRequest,
   DeletionSchema,
+  GivenUpCause,
   GoalBackoffSchema,
   HoldScope,
   HostGoal,
@@ -86,7 +87,11 @@ export function preparedHost(n: number, situation: Situation): wire.HostRecord {
   if (host?.status === undefined || host.spec?.bmc === undefined) throw new Error('no host');
   const { status } = host;
   if (state === HostState.NEW) {
-    status.backoff = create(GoalBackoffSchema, { failures: 1, givenUpReason: 'prepared' });
+    status.backoff = create(GoalBackoffSchema, {
+      failures: 1,
+      givenUp: GivenUpCause.TOO_MANY_FAILURES,
+      givenUpReason: 'prepared',
+    });
   } else {
     record.verifiedBmc = host.spec.bmc;
   }

@@ -14,6 +14,7 @@ import {
   BmcProtocol,
   ClaimSchema,
   DeletionSchema,
+  GivenUpCause,
   GoalBackoffSchema,
   HoldSchema,
   HoldScope,
@@ -136,7 +137,7 @@ const cases: Readonly<Record<string, Case>> = {
     ...idle,
     prepare: ({ host }) => {
       if (host?.status === undefined) return;
-      host.status.backoff = create(GoalBackoffSchema, { givenUpReason: 'tried often' });
+      host.status.backoff = create(GoalBackoffSchema, { givenUp: GivenUpCause.TOO_MANY_FAILURES });
     },
   },
   unclaim: {

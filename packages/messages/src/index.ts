@@ -113,6 +113,7 @@ export * from './gen/rackwright/v1/run_pb.ts';
 export * from './gen/rackwright/v1/secrets_pb.ts';
 export * from './gen/rackwright/v1/template_pb.ts';
 export * from './gen/rackwright/v1/workflow_pb.ts';
+export { isGivenUp } from './goal-backoff.ts';
 export * as googleRpc from './google-rpc.ts';
 export {
   type Cable,

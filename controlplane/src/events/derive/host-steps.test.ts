@@ -1,7 +1,13 @@
 /** Fields decide whether a change of a host is an event; texts only say it to people. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HoldKind, HoldScope, type HostStatusSchema, store as wire } from '@rackwright/messages';
+import {
+  GivenUpCause,
+  HoldKind,
+  HoldScope,
+  type HostStatusSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { hostSteps } from './host-steps.ts';
 
@@ -13,7 +19,8 @@ function eventsOf(before: Status, after: Status) {
   return hostSteps(change).contents.map((content) => content.case);
 }
 
-const failed = { failures: 3, givenUpReason: '3 attempts in a row failed' };
+const givenUp = GivenUpCause.TOO_MANY_FAILURES;
+const failed = { failures: 3, givenUp, givenUpReason: '3 attempts in a row failed' };
 const paused = { failures: 2, nextAttemptTime: timestampFromMs(1) };
 
 test.each<[string, Status['backoff'], Status['backoff'], number]>([
@@ -21,7 +28,7 @@ test.each<[string, Status['backoff'], Status['backoff'], number]>([
   ['that is given up', paused, failed, 1],
   ['whose reason is worded otherwise', failed, { ...failed, givenUpReason: 'other' }, 0],
   ['that is given up again', failed, { ...failed, failures: 4 }, 1],
-  ['that a person looks at first', failed, { ...failed, lookFirst: true }, 1],
+  ['that a person looks at first', failed, { ...failed, givenUp: GivenUpCause.REVIEW }, 1],
 ])('a goal %s: as many events as it was given up', (_name, before, after, count) => {
   const of = (backoff: Status['backoff']) => (backoff === undefined ? {} : { backoff });
   expect(eventsOf(of(before), of(after))).toEqual(Array(count).fill('goalGivenUp'));

@@ -5,12 +5,13 @@ import {
   HoldKind,
   type Host,
   type HostStatus,
+  isGivenUp,
   type Run,
   RunPhase,
   type store as wire,
 } from '@rackwright/messages';
 import { runTrace, traceparentOf } from '@rackwright/trace';
-import { isGivenUp, partChangeText } from '../../host/index.ts';
+import { partChangeText } from '../../host/index.ts';
 import { sameMessage } from '../../records/index.ts';
 import { added, type EventContent, type EventDraft, type RecordChange } from './event-draft.ts';
 
@@ -135,8 +136,7 @@ function holdOf({ scope, by, reason, kind, operationId }: Hold): string {
 /** A goal that is given up again after a further failure gives another event. */
 function goalSteps(was: GoalBackoff | undefined, is: GoalBackoff | undefined): EventContent[] {
   if (is === undefined || !isGivenUp(is)) return [];
-  const wasGivenUp = was !== undefined && isGivenUp(was);
-  const isSame = wasGivenUp && was.failures === is.failures && was.lookFirst === is.lookFirst;
+  const isSame = was?.failures === is.failures && was.givenUp === is.givenUp;
   return isSame ? [] : [{ case: 'goalGivenUp', value: { reason: is.givenUpReason } }];
 }
 

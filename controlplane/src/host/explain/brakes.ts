@@ -95,8 +95,8 @@ export function tellReviewFirst(record: store.HostRecord) {
   const isUsed = inRescue || (claim !== undefined && !isOfPool);
   if (lookFirstSince === undefined || isUsed) return undefined;
   const isLeft = isOfPool || state === HostState.PROVISIONED;
-  const isGivenUp = backoff?.lookFirst === true;
-  if (!isGivenUp && (backoff !== undefined || !isLeft)) return undefined;
+  const isStopped = backoff?.lookFirst === true;
+  if (!isStopped && (backoff !== undefined || !isLeft)) return undefined;
   const id = hostId(record);
   const text = 'what it was used for in the stretch that the store has lost is not known here';
   return {

@@ -19,6 +19,7 @@ import {
   HostState,
   type HostStatus,
   hostWaitOf,
+  isGivenUp,
   type Progress,
   type Run,
   RunPhase,
@@ -28,7 +29,6 @@ import {
 import { idOf } from '../../records/index.ts';
 import { diskKnownElsewhere, disksElsewhere, isSameDisk } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
-import { isGivenUp } from '../life/goal.ts';
 import { operationParts } from '../operation/operation.ts';
 import { displayOf } from '../pass/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../pass/pass.ts';

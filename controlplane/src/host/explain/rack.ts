@@ -9,11 +9,11 @@ import {
   type Explanation,
   ExplanationSchema,
   type HostStatus,
+  isGivenUp,
   type RackFault,
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
-import { isGivenUp } from '../life/goal.ts';
 import { activeRun } from '../pass/pass.ts';
 import { rackBrakes } from './brakes.ts';
 import { troubleOf } from './power.ts';
@@ -154,9 +154,7 @@ function earlier(one: Timestamp | undefined, other: Timestamp | undefined): Time
 }
 
 function reasonOf(status: HostStatus): string | undefined {
-  const { backoff } = status;
-  if (backoff !== undefined && isGivenUp(backoff))
-    return `needs a person: ${backoff.givenUpReason}`;
+  if (isGivenUp(status.backoff)) return `needs a person: ${status.backoff?.givenUpReason}`;
   const waiting = activeRun(status)?.waiting?.message;
   return waiting === undefined ? troubleOf(status) : `waits: ${waiting}`;
 }

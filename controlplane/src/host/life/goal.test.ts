@@ -7,6 +7,7 @@ import {
   BmcEndpointSchema,
   FailureType,
   failureNameOf,
+  GivenUpCause,
   HostGoal,
   type HostSpecSchema,
   HostState,
@@ -210,9 +211,9 @@ test('a goal is tried again when its pause is over, and one given up when a pers
   const at = (ms: number) => ({ nextAttemptTime: timestampFromMs(nowMs + ms) });
   expect(may(undefined)).toBe(true);
   expect([may(at(1)), may(at(0)), may(at(-1))]).toEqual([false, true, true]);
-  expect(may({ givenUpReason: 'no' })).toBe(false);
+  expect(may({ givenUp: GivenUpCause.ABORTED })).toBe(false);
   // A credential other than the failed one permits another attempt at once.
-  expect([may({ givenUpReason: 'no' }, 0n), may(at(60_000), 0n)]).toEqual([true, true]);
+  expect([may({ givenUp: GivenUpCause.ABORTED }, 0n), may(at(60_000), 0n)]).toEqual([true, true]);
   expect(isDue(passOf({ status: { backoff: at(1) } }))).toBe(false);
   expect(isDue(passOf())).toBe(true);
 });

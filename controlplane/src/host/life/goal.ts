@@ -10,13 +10,14 @@ import {
   counted,
   FailureType,
   failureWord,
-  type GoalBackoff,
+  GivenUpCause,
   GoalBackoffSchema,
   type HostFault,
   HostGoal,
   type HostSpec,
   HostState,
   hasFault,
+  isGivenUp,
   RerunClass,
   RunKind,
   RunOutcome,
@@ -128,11 +129,6 @@ export function wantsAvailable(spec: HostSpec | undefined): boolean {
   return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
 }
 
-/** Whether the goal waits for a person: no next attempt is planned. */
-export function isGivenUp({ nextAttemptTime }: Pick<GoalBackoff, 'nextAttemptTime'>): boolean {
-  return nextAttemptTime === undefined;
-}
-
 /**
  * A failed goal waits for its next attempt, and a given-up goal for a person; a changed credential
  * permits another attempt at once.
@@ -156,6 +152,7 @@ export function waitsForReview({ record, status }: Pass, kind: RunKind | undefin
   if (kind !== RunKind.INSPECT && kind !== RunKind.CLEAN) return false;
   if (status.backoff?.lookFirst !== true) {
     status.backoff = create(GoalBackoffSchema, {
+      givenUp: GivenUpCause.REVIEW,
       givenUpReason: reviewReason,
       lookFirst: true,
     });
@@ -179,6 +176,7 @@ export function countGoalRun(pass: Pass): boolean {
     const minutes = Math.ceil((context.nowMs - (sinceMs ?? 0)) / 60_000);
     const within = counted(Math.max(1, minutes), 'minute');
     status.backoff = create(GoalBackoffSchema, {
+      givenUp: GivenUpCause.TOO_MANY_RUNS,
       givenUpReason: `${counted(count, 'run')} within ${within} did not bring it there to stay`,
     });
     delete record.goalRuns;
@@ -210,29 +208,41 @@ const hopeless: ReadonlySet<FailureType> = new Set([
   FailureType.PLAN_CHANGED,
 ]);
 
+interface GivenUp {
+  readonly kind: GivenUpCause;
+  /** For people. */
+  readonly text: string;
+}
+
 /** Why a goal is not retried automatically; a deletion is never given up. */
 function reasonToGiveUp(
   { context, status }: PassView,
   run: RunView,
   failures: number,
-): string | undefined {
+): GivenUp | undefined {
   if (run.outcome === RunOutcome.CANCELLED) {
-    return `${runName(run)} was aborted; ask for the next one`;
+    const text = `${runName(run)} was aborted; ask for the next one`;
+    return { kind: GivenUpCause.ABORTED, text };
   }
   const type = run.error?.type ?? FailureType.UNSPECIFIED;
-  if (hopeless.has(type)) return `${failureWord(type)} does not go away by itself`;
+  if (hopeless.has(type)) {
+    const text = `${failureWord(type)} does not go away by itself`;
+    return { kind: GivenUpCause.HOPELESS, text };
+  }
   const step = currentStep(run);
   if (step?.rerunClass === RerunClass.NEVER_TWICE && step.attempt > 0) {
-    return `${step.name} never runs twice by itself`;
+    const text = `${step.name} never runs twice by itself`;
+    return { kind: GivenUpCause.NEVER_TWICE, text };
   }
   if (failures >= context.timing.goalFailuresMax) {
-    return `${counted(failures, 'attempt')} in a row failed`;
+    const text = `${counted(failures, 'attempt')} in a row failed`;
+    return { kind: GivenUpCause.TOO_MANY_FAILURES, text };
   }
   const { automaticRecleans } = status;
   const isSpent = automaticRecleans >= context.timing.automaticRecleansMax;
-  return run.kind === RunKind.CLEAN && isSpent
-    ? `it has been cleaned again ${counted(automaticRecleans, 'time')} by itself`
-    : undefined;
+  if (run.kind !== RunKind.CLEAN || !isSpent) return undefined;
+  const text = `it has been cleaned again ${counted(automaticRecleans, 'time')} by itself`;
+  return { kind: GivenUpCause.RECLEANS_SPENT, text };
 }
 
 export function backOff(pass: Pass, run: RunView): void {
@@ -246,8 +256,10 @@ export function backOff(pass: Pass, run: RunView): void {
   const failures = (status.backoff?.failures ?? 0) + 1;
   const backoff = create(GoalBackoffSchema, { failures });
   const reason = status.deletion === undefined ? reasonToGiveUp(pass, run, failures) : undefined;
-  if (reason !== undefined) backoff.givenUpReason = reason;
-  else {
+  if (reason !== undefined) {
+    backoff.givenUp = reason.kind;
+    backoff.givenUpReason = reason.text;
+  } else {
     const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
     const key = `${pass.host.uid}/${record.runCount}`;
     const delayMs = backoffDelayMs({ attempt: failures, firstMs, longestMs, key });

@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   BmcEndpointSchema,
   BmcProtocol,
+  GivenUpCause,
   GoalBackoffSchema,
   HostGoal,
   HostSpecSchema,
@@ -68,7 +69,7 @@ test('a BMC that replaces another power switch gets no command before it is veri
     host.record.verifiedBmc = create(BmcEndpointSchema, webhook);
     host.record.host.status = Object.assign(statusOf(host), { state: HostState.MANAGEABLE });
     delete statusOf(host).run;
-    statusOf(host).backoff = create(GoalBackoffSchema, { givenUpReason: 'verify failed' });
+    statusOf(host).backoff = create(GoalBackoffSchema, { givenUp: GivenUpCause.HOPELESS });
   }
   const by = { actor: userActor('ann') };
   const ask = (kind: 'powerOff' | 'verify') => host.try({ kind: 'request', request: { kind }, by });

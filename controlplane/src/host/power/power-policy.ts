@@ -17,12 +17,13 @@ import {
   HostPower,
   type HostSpec,
   HostState,
+  isGivenUp,
   PowerMismatchPolicy,
   RunKind,
   store,
 } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
-import { hasWhatRunsNeed, isGivenUp, wantedRun } from '../life/goal.ts';
+import { hasWhatRunsNeed, wantedRun } from '../life/goal.ts';
 import { refusalOf } from '../life/refusal.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { activeRun, causedBy, hasPassed, later, type Pass, type PassView } from '../pass/pass.ts';
@@ -96,7 +97,7 @@ function reasonNotTo(pass: Pass, on: boolean): string | undefined {
   if (status.inRescue) return 'somebody works on it in rescue';
   if (status.afterFailure !== undefined) return 'a failed clean keeps it in the runner';
   if (record.lookFirstSince !== undefined) return 'the store was restored; see whether it is used';
-  const givenUp = status.backoff !== undefined && isGivenUp(status.backoff);
+  const givenUp = isGivenUp(status.backoff);
   if (wantedRun(pass) !== undefined && !givenUp) {
     return 'other work comes first';
   }

@@ -6,6 +6,7 @@ import {
   HoldScope,
   HostGoal,
   HostState,
+  isGivenUp,
   RerunClass,
   RunKind,
   RunOutcome,
@@ -285,7 +286,7 @@ test('a host is cleaned again by itself a limited number of times, and shows the
   driveToErase(host);
   for (const recleans of [1, 2]) {
     host.report(failed('ioError'));
-    expect(statusOf(host).backoff?.givenUpReason).toBe('');
+    expect(isGivenUp(statusOf(host).backoff)).toBe(false);
     host.nowMs += 20 * minuteMs;
     host.apply({ kind: 'tick' });
     expect(statusOf(host).automaticRecleans).toBe(recleans);

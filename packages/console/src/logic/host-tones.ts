@@ -5,6 +5,7 @@ import {
   type Host,
   HostState,
   HostStateSchema,
+  isGivenUp,
   type Run,
   RunKindSchema,
   RunOutcome,
@@ -41,7 +42,7 @@ export function toneOfWord(word: string): Tone {
 export function hostTone({ status }: Host): Tone {
   if (status === undefined) return 'calm';
   if (status.faults.some(({ severity }) => severity !== FaultSeverity.WARNING)) return 'bad';
-  if (status.backoff?.givenUpReason) return 'bad';
+  if (isGivenUp(status.backoff)) return 'bad';
   if (status.run?.phase === RunPhase.WAITING) return 'warn';
   if (status.run?.phase === RunPhase.RUNNING) return 'busy';
   return status.faults.length > 0 ? 'warn' : stateTone(status.state);

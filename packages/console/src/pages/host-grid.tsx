@@ -1,6 +1,6 @@
 /** The rows of the list of hosts that are on the screen, of however many there are. */
 
-import { enumWord, type Host, RunKindSchema, RunPhase } from '@rackwright/messages';
+import { enumWord, type Host, isGivenUp, RunKindSchema, RunPhase } from '@rackwright/messages';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { HostRows } from '../browser/host-rows.ts';
@@ -98,7 +98,7 @@ export function powerWord(poweredOn: boolean | undefined): string {
 function problemOf({ status }: Host): string {
   const [fault] = status?.faults ?? [];
   if (fault !== undefined) return fault.message;
-  if (status?.backoff?.givenUpReason) return status.backoff.givenUpReason;
+  if (isGivenUp(status?.backoff)) return status?.backoff?.givenUpReason ?? '';
   const [hold] = status?.holds ?? [];
   return hold === undefined ? '' : `held: ${hold.reason}`;
 }

@@ -7,6 +7,7 @@ import {
   HostState,
   type HostWait,
   hostWaitOf,
+  isGivenUp,
   isPoolClaim,
   type Run,
   RunKind,
@@ -157,7 +158,7 @@ function beforeState({ status }: Host, until: UntilWord): TargetProgress {
   if (active !== undefined) return duringRun(active);
   const hold = holds.find((each) => each.scope === HoldScope.WORK && each.until === undefined);
   if (hold !== undefined) return stuck(`${hold.by} holds it: ${hold.reason}`);
-  if ((backoff?.givenUpReason ?? '') !== '') {
+  if (isGivenUp(backoff)) {
     return stuck(`Rackwright stopped trying: ${backoff?.givenUpReason}`);
   }
   if (status.inRescue && !isGone(until)) {

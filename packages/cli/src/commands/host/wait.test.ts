@@ -5,6 +5,7 @@ import {
   asRunNumber,
   bind,
   FailureType,
+  GivenUpCause,
   HistoryService,
   HostGoal,
   HostSchema,
@@ -126,7 +127,10 @@ describe('--wait', () => {
 
   test('ends at once where the goal is given up', async () => {
     const state = HostState.MANAGEABLE;
-    const backoff = { givenUpReason: 'the BMC refused user root' };
+    const backoff = {
+      givenUp: GivenUpCause.HOPELESS,
+      givenUpReason: 'the BMC refused user root',
+    };
     const { code, err } = await waited([cleaning(), { state, backoff }], ['release']);
     expect(code).toBe(exitCodes.stuck);
     expect(err).toContain('it is not available: Rackwright stopped trying: the BMC refused');

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   ApiFailure,
+  GivenUpCause,
   HoldScope,
   HostSchema,
   HostState,
@@ -89,7 +90,13 @@ describe('a host that does not come there by itself ends the watch at once', () 
     ['restored', waiting('restored'), 'waits for a person'],
     [
       'given up',
-      { state, backoff: { givenUpReason: 'the BMC refused user root' } },
+      {
+        state,
+        backoff: {
+          givenUp: GivenUpCause.HOPELESS,
+          givenUpReason: 'the BMC refused user root',
+        },
+      },
       'Rackwright stopped trying: the BMC refused user root',
     ],
     [
