@@ -34,10 +34,17 @@ const listBytesMax = 3.5 * 1024 * 1024;
 /** Overhead of one host in a list. */
 const frameBytes = 8;
 
+/** Why the image of a host is not in the list. */
+interface LeftOut {
+  readonly kind: 'noRoom';
+  /** For people. */
+  readonly text: string;
+}
+
 export interface BootList {
   readonly hosts: readonly agent.BootHost[];
-  /** Why the image of a host is not in the list, by its uid: there is no room for it. */
-  readonly leftOut: ReadonlyMap<HostUid, string>;
+  /** The hosts whose images are not in it. */
+  readonly leftOut: ReadonlyMap<HostUid, LeftOut>;
   /** Problems of listed images, for people. */
   readonly problems: readonly string[];
   readonly access: FleetRegistryAccess;
@@ -127,7 +134,7 @@ export function listOf(
   read: readonly Pick<Read, 'host' | 'bytes' | 'inService' | 'problem'>[],
   bytesMax = listBytesMax,
 ): Listed {
-  const leftOut = new Map<HostUid, string>();
+  const leftOut = new Map<HostUid, LeftOut>();
   let bytes = 0;
   for (const { host, bytes: own } of read) if (host?.netboot === undefined) bytes += own;
   for (const { host, bytes: own } of read.toSorted(inServiceFirst)) {
@@ -135,7 +142,8 @@ export function listOf(
     bytes += own;
     if (bytes <= bytesMax) continue;
     bytes -= own;
-    leftOut.set(host.hostUid, noRoomText(host.hostName, own, bytesMax));
+    const text = noRoomText(host.hostName, own, bytesMax);
+    leftOut.set(host.hostUid, { kind: 'noRoom', text });
   }
   const hosts = read.flatMap(({ host }) => {
     if (host === undefined || !leftOut.has(host.hostUid)) return host ?? [];
@@ -143,7 +151,8 @@ export function listOf(
     return create(agent.BootHostSchema, { hostUid, hostName, macs, bootProfile });
   });
   const problems = read.map(({ problem }) => problem).filter((problem) => problem !== undefined);
-  return { hosts, leftOut, problems: [...problems, ...leftOut.values()] };
+  for (const { text } of leftOut.values()) problems.push(text);
+  return { hosts, leftOut, problems };
 }
 
 function inServiceFirst(a: Pick<Read, 'inService'>, b: Pick<Read, 'inService'>): number {

@@ -157,8 +157,8 @@ export class BootSnapshots {
     const operation = bootsImage(message);
     if (operation !== undefined) {
       while (!(await this.send())) await pause(this.#deps.clock, retryMs);
-      const why = this.#list?.leftOut.get(operation.hostUid);
-      if (why !== undefined) return this.#fail(operation, why);
+      const leftOut = this.#list?.leftOut.get(operation.hostUid);
+      if (leftOut !== undefined) return this.#fail(operation, leftOut.text);
     }
     this.#parts.send(message);
   }

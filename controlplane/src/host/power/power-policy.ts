@@ -29,6 +29,7 @@ import { clearFault, setFault } from '../pass/fault.ts';
 import { activeRun, causedBy, hasPassed, later, type Pass, type PassView } from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
+import type { Refusal } from '../pass/types.ts';
 import { startRun } from '../run/engine.ts';
 
 export const powerMismatch = 'powerMismatch';
@@ -64,8 +65,8 @@ export function notePowerMismatch(pass: Pass): void {
     return;
   }
   const words = `its power is ${onOff(!wanted)}, and its spec wants it ${onOff(wanted)}`;
-  const kept = enforces(pass) ? reasonNotTo(pass, wanted) : undefined;
-  const text = kept === undefined ? words : `${words}; it is not switched by itself: ${kept}`;
+  const kept = enforces(pass) ? obstacleTo(pass, wanted) : undefined;
+  const text = kept === undefined ? words : `${words}; it is not switched by itself: ${kept.text}`;
   setFault(pass, powerMismatch, text, { severity: FaultSeverity.WARNING });
 }
 
@@ -74,7 +75,7 @@ export function enforcePower(pass: Pass): boolean {
   const { record, context } = pass;
   const wanted = missingPower(pass);
   if (wanted === undefined || !enforces(pass)) return false;
-  if (reasonNotTo(pass, wanted) !== undefined || !hasWhatRunsNeed(pass)) return false;
+  if (obstacleTo(pass, wanted) !== undefined || !hasWhatRunsNeed(pass)) return false;
   const { nextTime, runs = 0 } = record.powerEnforcement ?? {};
   if (nextTime !== undefined && !hasPassed(pass, nextTime)) return false;
   const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
@@ -91,24 +92,41 @@ export function enforcePower(pass: Pass): boolean {
   return true;
 }
 
-/** Why the host is not switched without a person's request. */
-function reasonNotTo(pass: Pass, on: boolean): string | undefined {
+type PowerObstacle =
+  | {
+      readonly kind: 'rescue' | 'afterFailure' | 'restored' | 'otherWork' | 'oldData' | 'noAgent';
+      /** For people. */
+      readonly text: string;
+    }
+  /** A command of a person would be refused, too. */
+  | { readonly kind: 'refused'; readonly text: string; readonly refusal: Refusal };
+
+/** Why the host is not switched without a person's request; undefined: it is. */
+function obstacleTo(pass: Pass, on: boolean): PowerObstacle | undefined {
   const { status, context, record } = pass;
-  if (status.inRescue) return 'somebody works on it in rescue';
-  if (status.afterFailure !== undefined) return 'a failed clean keeps it in the runner';
-  if (record.lookFirstSince !== undefined) return 'the store was restored; see whether it is used';
-  const givenUp = isGivenUp(status.backoff);
-  if (wantedRun(pass) !== undefined && !givenUp) {
-    return 'other work comes first';
+  if (status.inRescue) return { kind: 'rescue', text: 'somebody works on it in rescue' };
+  if (status.afterFailure !== undefined) {
+    return { kind: 'afterFailure', text: 'a failed clean keeps it in the runner' };
+  }
+  if (record.lookFirstSince !== undefined) {
+    return { kind: 'restored', text: 'the store was restored; see whether it is used' };
+  }
+  if (wantedRun(pass) !== undefined && !isGivenUp(status.backoff)) {
+    return { kind: 'otherWork', text: 'other work comes first' };
   }
   const usesDisk =
     status.state === HostState.PROVISIONED || status.state === HostState.EXTERNAL || !status.dirty;
-  if (on && !usesDisk) return 'it may hold data of its last use, and would boot it';
-  if (context.session === undefined) return 'the agent of its rack is not connected';
+  if (on && !usesDisk) {
+    return { kind: 'oldData', text: 'it may hold data of its last use, and would boot it' };
+  }
+  if (context.session === undefined) {
+    return { kind: 'noAgent', text: 'the agent of its rack is not connected' };
+  }
   const request = on
     ? ({ kind: 'powerOn', bootOldDiskReason: '' } as const)
     : ({ kind: 'powerOff' } as const);
-  return refusalOf(pass, request, asker)?.message;
+  const refusal = refusalOf(pass, request, asker);
+  return refusal && { kind: 'refused', text: refusal.message, refusal };
 }
 
 function enforces({ context }: PassView): boolean {

@@ -84,7 +84,7 @@ function whyStops(
     return { reason: 'noTarget', text: `${spec?.image || 'its image'} is not resolved: ${why}` };
   }
   const halt = whyHalts(record, surveyedHosts, parts) ?? haltInForce(record, parts.target);
-  if (halt !== undefined) return { reason: 'halted', text: halt };
+  if (halt !== undefined) return { reason: 'halted', text: halt.text };
   const waves = spec?.rollout?.waves ?? [];
   if (waves.length > 0 && surveyedHosts.length > 0) {
     const isAnyIn = surveyedHosts.some(({ wave }) => wave < waves.length);
@@ -93,10 +93,18 @@ function whyStops(
   return undefined;
 }
 
-function haltInForce(record: wire.PoolRecord, target: RolloutTarget): string | undefined {
+/** Why a rollout halts: invariants 1 and 2. */
+interface Halt {
+  readonly kind: 'threshold' | 'allOut' | 'wave' | 'stored';
+  /** For people. */
+  readonly text: string;
+}
+
+function haltInForce(record: wire.PoolRecord, target: RolloutTarget): Halt | undefined {
   const { halt } = record;
   if (halt === undefined || halt.digest !== target.digest) return undefined;
-  return halt.basis === haltBasis(record) ? halt.message : undefined;
+  if (halt.basis !== haltBasis(record)) return undefined;
+  return { kind: 'stored', text: halt.message };
 }
 
 /** Why the rollout halts now. */
@@ -104,16 +112,18 @@ function whyHalts(
   record: wire.PoolRecord,
   surveyedHosts: readonly SurveyedHost[],
   { target, failed, threshold, isBack, max }: Parts,
-): string | undefined {
+): Halt | undefined {
   const on = `failed on ${target?.image}`;
   if (failed.size >= threshold) {
     const stopped = `${threshold} ${threshold === 1 ? 'stops' : 'stop'} the rollout`;
-    return `${counted(failed.size, 'host')} ${on}; ${stopped}`;
+    return { kind: 'threshold', text: `${counted(failed.size, 'host')} ${on}; ${stopped}` };
   }
   if (isBack) return undefined;
   const out = surveyedHosts.filter(({ host }) => failed.has(host.uid) && isMissed(host)).length;
   if (max > 0 && out >= max) {
-    return `${counted(out, 'host')} ${on} and ${out === 1 ? 'is' : 'are'} out, as many as may be`;
+    const are = out === 1 ? 'is' : 'are';
+    const text = `${counted(out, 'host')} ${on} and ${are} out, as many as may be`;
+    return { kind: 'allOut', text };
   }
   const ofPool = surveyedHosts.filter(({ isPinned: isApart }) => !isApart);
   const last = Math.max(...ofPool.map(({ wave }) => wave));
@@ -121,7 +131,8 @@ function whyHalts(
   const lost = [...waves].find(([wave, hosts]) => {
     return wave < last && hosts.every(({ host }) => failed.has(host.uid));
   });
-  return lost === undefined ? undefined : `all hosts of ${waveName(record, lost[0])} ${on}`;
+  if (lost === undefined) return undefined;
+  return { kind: 'wave', text: `all hosts of ${waveName(record, lost[0])} ${on}` };
 }
 
 /**
