@@ -1,6 +1,6 @@
 /** Workflows: what is accepted, what waits, what is never done twice. */
 import { create } from '@bufbuild/protobuf';
-import { agent, RunKind, StepState, WorkflowRunState } from '@rackwright/messages';
+import { agent, NotRunnableKind, RunKind, StepState, WorkflowRunState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   bmcTemplate,
@@ -45,6 +45,7 @@ test('tinkerbell-L1: a template that does not fit starts nothing until it does',
   const office = await Office.open();
   const made = await office.create('h1', 'clear', { variables: { who: 'me' } });
   expect(made.status?.notRunnable).toBe('templates/clear does not exist');
+  expect(made.status?.notRunnableKind).toBe(NotRunnableKind.NO_TEMPLATE);
   expect(made.status?.run).toMatchObject({ state: PENDING, waiting: { reason: 'template' } });
   expect(office.ordered('h1')).toEqual([]);
   const advice = async (): Promise<string> => {
@@ -61,7 +62,7 @@ test('tinkerbell-L1: a template that does not fit starts nothing until it does',
   expect(bad?.waiting?.message).toMatch(/templates\/clear: line \d+, column \d+: .*who/);
 
   const fixed = await office.update('h1', 'clear', { variables: {} }, 'spec.variables');
-  expect(fixed.status?.notRunnable).toBe('');
+  expect(fixed.status?.notRunnableKind).toBe(NotRunnableKind.UNSPECIFIED);
   expect(fixed.status?.run?.state).toBe(RUNNING);
   expect(office.last('h1').kind.case).toBe('runStep');
 });

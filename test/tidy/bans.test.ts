@@ -83,7 +83,7 @@ const host = 'controlplane/src/host';
 const messages = 'packages/messages/src';
 
 test.each([
-  ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', `${host}/run/step-parts.ts`],
+  ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', `${messages}/a.ts`],
   ["if (step.title === '') fail();", 'isOfTemplate()', `${host}/pass/step-names.ts`],
   ["if (backoff.givenUpReason === '') retry();", 'isGivenUp()', `${messages}/a.ts`],
   ["const givenUp = backoff?.givenUpReason ?? '';", 'isGivenUp()', `${messages}/a.ts`],
@@ -93,9 +93,17 @@ test.each([
   ["if (status.stoppedReason !== '') stop();", 'isStopped()', `${messages}/a.ts`],
   ["if (bootOldDiskReason === '') no();", 'oldDiskPermission()', `${host}/power/pending-power.ts`],
   ["if (first.blockedBecause === '') go();", 'the blocker', `${messages}/a.ts`],
+  ["if (plan.refused === '') start();", 'the refusal of a plan', `${messages}/a.ts`],
+  ["if (notRunnable === '') run();", 'its kind', `${messages}/a.ts`],
   ["if (planReason === '') leave();", 'the hash', `${messages}/a.ts`],
 ])('%s stands only in one place', (line, predicate, place) => {
-  expect(bansIn(line, `${host}/run/engine.ts`)).toEqual([expect.stringContaining(predicate)]);
+  for (const path of [
+    `${host}/run/engine.ts`,
+    'packages/cli/src/a.ts',
+    'packages/console/src/a.tsx',
+  ]) {
+    expect(bansIn(line, path)).toEqual([expect.stringContaining(predicate)]);
+  }
   expect(bansIn(line, place)).toEqual([]);
 });
 

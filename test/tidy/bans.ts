@@ -127,6 +127,7 @@ const textBans: readonly Ban[] = [
   },
 ];
 const decidesAboutHosts = /^(controlplane|agent)\/src\//;
+const readsStatus = /^(controlplane|agent|packages\/(cli|console))\/src\//;
 
 /** The kind of a step is a field of the steps' table, or a predicate beside its name. */
 const stepNameBans: readonly Ban[] = [
@@ -146,7 +147,8 @@ const readersOfEmptyTexts: readonly { readonly field: string; readonly take: str
   { field: 'givenUpReason', take: 'isGivenUp()' },
   { field: 'duplicateAgent', take: 'duplicateAgentOf()' },
   { field: 'storeRefused', take: 'storeRefusalOf()' },
-  { field: 'refused', take: 'discoveryRefusalOf()' },
+  { field: 'refused', take: 'discoveryRefusalOf(), or the refusal of a plan' },
+  { field: 'notRunnable', take: 'its kind' },
   { field: 'stoppedReason', take: 'isStopped()' },
   { field: 'bootOldDiskReason', take: 'oldDiskPermission()' },
   { field: 'blockedBecause', take: 'the blocker, before it becomes the text' },
@@ -313,7 +315,7 @@ function mayDecideByText(path: string): boolean {
 }
 
 function mayReadEmptyTexts(path: string): boolean {
-  return !decidesAboutHosts.test(path) || isTestCode(path) || placesOfEmptyTexts.includes(path);
+  return !readsStatus.test(path) || isTestCode(path) || placesOfEmptyTexts.includes(path);
 }
 
 function mayCompareWords(path: string): boolean {

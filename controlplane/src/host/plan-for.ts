@@ -1,5 +1,5 @@
 /** The plan of a request in the present state, and whether it would be accepted. Pure. */
-import type { PlanRunRequest, store } from '@rackwright/messages';
+import { HostRefusal, hostRefusalOf, type PlanRunRequest, type store } from '@rackwright/messages';
 import type { PlannableRequest } from './foresee/foresee.ts';
 import type { DraftPlan } from './foresee/plan-basis.ts';
 import { planNow } from './foresee/plan-check.ts';
@@ -18,6 +18,16 @@ export function planFor(
   const draft = planNow(beginPass(record, context), request, asked);
   if ('code' in draft) return draft;
   const outcome = step(record, { kind: 'request', request, by }, context);
-  draft.plan.refused = outcome.kind === 'refused' ? outcome.refusal.message : '';
+  if (outcome.kind === 'refused') {
+    draft.plan.refused = outcome.refusal.message;
+    draft.plan.refusal = kindOf(outcome.refusal);
+  }
   return draft;
+}
+
+/** The plan is none for a request that is wrong by itself. */
+function kindOf(refusal: Refusal): HostRefusal {
+  return refusal.code === 'failedPrecondition'
+    ? hostRefusalOf(refusal.reason)
+    : HostRefusal.PLAN_CHANGED;
 }

@@ -9,6 +9,7 @@ import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type HostName,
+  HostRefusal,
   type HostUid,
   type Plan,
   PlanSchema,
@@ -53,7 +54,10 @@ export async function keepPlan(
   };
   const kept = named(plan, hostName, life);
   // The reason for a refusal is valid only now.
-  const record = create(schema, { plan: { ...kept, refused: '' }, basis });
+  const record = create(schema, {
+    plan: { ...kept, refused: '', refusal: HostRefusal.UNSPECIFIED },
+    basis,
+  });
   await writeRecord(deps, schema, key, record, before?.revision ?? 'absent');
   await removeOldest(deps, plan.hostUid);
   return kept;

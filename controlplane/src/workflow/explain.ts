@@ -8,6 +8,7 @@ import {
   ExplanationSchema,
   failureWord,
   type HostId,
+  NotRunnableKind,
   type PendingWait,
   pendingWaitOf,
   type WorkflowRun,
@@ -61,17 +62,17 @@ async function explainIdle(
 ): Promise<Explanation> {
   const { spec, status } = await presentWorkflow(source, id, record, host);
   const ids = `${id.hostId} ${id.templateId}`;
-  const notRunnable = status?.notRunnable ?? '';
-  const causes = notRunnable === '' ? [] : [{ text: notRunnable }];
+  const { notRunnable = '', notRunnableKind: not = NotRunnableKind.UNSPECIFIED } = status ?? {};
+  const isRunnable = not === NotRunnableKind.UNSPECIFIED;
   const isDisabled = spec?.disabled === true;
   return create(ExplanationSchema, {
     subject: workflowName(id),
     headline: isDisabled ? 'disabled; no run of it is kept' : 'no run of it is kept',
-    causes,
+    causes: isRunnable ? [] : [{ text: notRunnable }],
     unblock: [
       ...(isDisabled ? [`enable it: rackwright workflow enable ${ids}`] : []),
-      ...(notRunnable === '' ? [] : templateAdvice(id, await hasTemplate(source, id))),
-      ...(notRunnable === '' ? [`run it: rackwright workflow run ${ids}`] : []),
+      ...(isRunnable ? [] : templateAdvice(id, not !== NotRunnableKind.NO_TEMPLATE)),
+      ...(isRunnable ? [`run it: rackwright workflow run ${ids}`] : []),
     ],
   });
 }

@@ -1,5 +1,11 @@
 /** A workflow's template, rendered for one run of it on one host. Pure. */
-import type { Host, TemplateId, WorkflowRun, store as wire } from '@rackwright/messages';
+import {
+  type Host,
+  NotRunnableKind,
+  type TemplateId,
+  type WorkflowRun,
+  type store as wire,
+} from '@rackwright/messages';
 import {
   type Problem,
   parseTemplate,
@@ -24,6 +30,17 @@ export type Rendering =
   /** Why nothing can be run, with line and column where known. */
   | { readonly kind: 'bad'; readonly text: string };
 
+/** The rendering of a template for a host. */
+type TemplateRendering =
+  | Exclude<Rendering, { kind: 'bad' }>
+  | (NotRunnable & { readonly kind: 'bad' });
+
+/** Why a workflow cannot be run. */
+export interface NotRunnable {
+  readonly why: NotRunnableKind;
+  readonly text: string;
+}
+
 /** The most problems in a text; the rest are counted. */
 const problemsShownMax = 5;
 
@@ -34,18 +51,25 @@ export function renderRun(
   host: Host,
   facts: wire.HostFacts | undefined,
   run: Pick<WorkflowRun, 'name' | 'number' | 'variables' | 'workflowUid'>,
-): Rendering {
+): TemplateRendering {
   const name = `templates/${templateId}`;
-  if (template === undefined) return { kind: 'bad', text: `${name} does not exist` };
+  if (template === undefined) {
+    return { kind: 'bad', why: NotRunnableKind.NO_TEMPLATE, text: `${name} does not exist` };
+  }
   const parsed = parseTemplate(template.source);
-  if (parsed.kind === 'bad') return { kind: 'bad', text: problemText(name, parsed.problems) };
+  if (parsed.kind === 'bad') return doesNotFit(name, parsed.problems);
   const made = renderTemplate(parsed.template, {
     host: templateHostOf(host, facts?.hostUid === host.uid ? facts.inventory : undefined),
     variables: run.variables,
     run: { number: run.number },
   });
-  if (made.kind === 'bad') return { kind: 'bad', text: problemText(name, made.problems) };
+  if (made.kind === 'bad') return doesNotFit(name, made.problems);
   return { kind: 'ok', order: orderOf(run, template, made.rendered) };
+}
+
+function doesNotFit(name: string, problems: readonly Problem[]) {
+  const text = problemText(name, problems);
+  return { kind: 'bad', why: NotRunnableKind.DOES_NOT_FIT, text } as const;
 }
 
 function orderOf(

@@ -4,6 +4,7 @@ import {
   asWorkflowRunNumber,
   asWorkflowUid,
   type Host,
+  NotRunnableKind,
   type Run,
   RunSchema,
   type Workflow,
@@ -18,7 +19,7 @@ import { readRecord } from '../records/index.ts';
 import { carrierOf, carries, presentRun } from './decide.ts';
 import { finishedRunKey, type WorkflowId, workflowRunName } from './names.ts';
 import { hostRunOf, isOpen, joined, latestRun } from './record.ts';
-import { renderRun } from './rendering.ts';
+import { type NotRunnable, renderRun } from './rendering.ts';
 import { readTemplate } from './templates/index.ts';
 
 /** The dependencies of a view. */
@@ -43,7 +44,9 @@ export async function presentWorkflow(
   shown.status ??= create(WorkflowStatusSchema);
   const latest = latestRun(record);
   if (latest !== undefined) shown.status.run = await presentRunOf(source.store, latest, host);
-  shown.status.notRunnable = await whyNotRunnable(source, id, record, host?.host);
+  const not = await whyNotRunnable(source, id, record, host?.host);
+  shown.status.notRunnable = not?.text ?? '';
+  shown.status.notRunnableKind = not?.why ?? NotRunnableKind.UNSPECIFIED;
   return shown;
 }
 
@@ -83,14 +86,16 @@ async function finishedRun(
   return found !== undefined && carries(found, run) ? found : undefined;
 }
 
-/** Why the template does not fit now; empty: it does. */
+/** Why it cannot be run now; undefined: it can. */
 async function whyNotRunnable(
   source: ViewSource,
   id: WorkflowId,
   { workflow }: wire.WorkflowRecord,
   host: Host | undefined,
-): Promise<string> {
-  if (host === undefined) return `hosts/${id.hostId} does not exist`;
+): Promise<NotRunnable | undefined> {
+  if (host === undefined) {
+    return { why: NotRunnableKind.NO_HOST, text: `hosts/${id.hostId} does not exist` };
+  }
   const facts = await readRecord(source.store, wire.HostFactsSchema, storeKey('facts', id.hostId));
   const number = asWorkflowRunNumber((workflow?.status?.runCount ?? 0n) + 1n);
   const name = workflowRunName(id, number);
@@ -98,5 +103,5 @@ async function whyNotRunnable(
   const template = await readTemplate(source.store, id.templateId);
   const next = { name, number, variables, workflowUid: workflow?.uid ?? asWorkflowUid('') };
   const rendering = renderRun(id.templateId, template, host, facts?.record, next);
-  return rendering.kind === 'bad' ? rendering.text : '';
+  return rendering.kind === 'bad' ? rendering : undefined;
 }

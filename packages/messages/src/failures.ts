@@ -74,6 +74,10 @@ export function failureTypeOf(name: FailureName): FailureType {
 export const hostRefusalNames: readonly HostRefusalName[] = hostRefusals.names;
 
 /** The word in the metadata of an ErrorInfo: "NOTHING_TO_DO". */
+export function hostRefusalOf(name: HostRefusalName): HostRefusal {
+  return hostRefusals.valueOf[name];
+}
+
 export function hostRefusalWord(name: HostRefusalName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }

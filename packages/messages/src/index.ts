@@ -73,6 +73,7 @@ export {
   failureWord,
   type HostRefusalName,
   hostRefusalNames,
+  hostRefusalOf,
   hostRefusalWord,
   namedDisks,
   otherHost,
@@ -212,6 +213,7 @@ export {
   webhookStep,
   writeImageStep,
 } from './step-names.ts';
+export { hasTitle, stepText } from './step-title.ts';
 export * as store from './store.ts';
 export { type StoreRefusal, storeRefusalOf } from './store-refusal.ts';
 export {

@@ -12,7 +12,7 @@ import { isKnown, nameProblem, requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { Violations } from '../../call/violations.ts';
 import { checkVariables } from '../../workflow/api/workflow-spec.ts';
-import { nextRun, type WorkflowId } from '../../workflow/index.ts';
+import { type NextRun, nextRun, type WorkflowId } from '../../workflow/index.ts';
 import type { HostContext, PlannableRequest } from '../index.ts';
 import { imageByDigest } from '../spec/image-by-digest.ts';
 import { checkDeployment, deployRequest } from './deploy-request.ts';
@@ -23,7 +23,7 @@ export interface AskedPlan {
   /** Throws why there is nothing to plan. */
   request(host: HostOfPlan, context: Pick<HostContext, 'facts'>): PlannableRequest;
   /** The present refusal, beyond the host's own ones; undefined: none. */
-  readonly refusal: { readonly message: string } | undefined;
+  readonly refusal: NextRun['refusal'];
 }
 
 type HostOfPlan = Parameters<Awaited<ReturnType<typeof nextRun>>['render']>[0];

@@ -7,6 +7,7 @@ import {
   CleaningMethod,
   DeletionMode,
   DeviceFate,
+  HostRefusal,
   HostState,
   InventorySchema,
   type Plan,
@@ -84,6 +85,7 @@ test('a clean is shown with steps, disks and what is lost, and nothing is change
   ]);
   expect(plan.dataLoss).toEqual(['disk DISK-1 (MZ7, 480 GB): all that is on it']);
   expect(plan.refused).toBe('');
+  expect(plan.refusal).toBe(HostRefusal.UNSPECIFIED);
   expect((await fixture.hosts.getHost({ name: parent })).etag).toBe(etag);
   expect((await fixture.plans.getPlan({ name: plan.name })).hash).toBe(plan.hash);
   expect((await planClean()).hash).toBe(plan.hash);
@@ -123,6 +125,7 @@ test('a plan of a host that is claimed by another says what refuses it', async (
   await put(fixture.store, key, toBinary(wire.HostRecordSchema, record));
   const plan = await planClean();
   expect(plan.refused).toContain('claimed by user:ann');
+  expect(plan.refusal).toBe(HostRefusal.CLAIMED);
   expect((await failureOf(fixture.plans.startPlan({ name: plan.name }))).message).toContain(
     'user:ann',
   );
@@ -145,7 +148,9 @@ test('a plan that has expired is not started', async () => {
   await age(name, 25 * 3_600_000);
   const failure = await failureOf(fixture.plans.startPlan({ name }));
   expect(failure.message).toMatch(/the plan has expired at 20.*Z; plan again/);
-  expect((await fixture.plans.getPlan({ name })).refused).toContain('has expired');
+  const expired = await fixture.plans.getPlan({ name });
+  expect(expired.refused).toContain('has expired');
+  expect(expired.refusal).toBe(HostRefusal.PLAN_CHANGED);
   expect((await planClean()).name).toBe(name);
   expect((await fixture.plans.startPlan({ name })).status?.run).toBeDefined();
 });
@@ -340,6 +345,7 @@ test('a workflow’s plan is refused once its template has changed, and leaves n
   await fixture.workflows.createWorkflow({ parent, workflowId: 'hello', workflow: { spec } });
   const disabled = await planHello();
   expect(disabled.refused).toContain('is disabled');
+  expect(disabled.refusal).toBe(HostRefusal.WORKFLOW_DISABLED);
   expect(disabled.hash).not.toBe(hash);
   const refusal = await failureOf(fixture.plans.startPlan({ name: disabled.name }));
   expect(refusal.message).toContain('is disabled');

@@ -11,6 +11,8 @@ import {
   failedPrecondition,
   type Host,
   type HostId,
+  HostRefusal,
+  hostRefusalOf,
   invalidArgument,
   notFound,
   type Plan,
@@ -64,7 +66,10 @@ async function draftOf(
   });
   if (draft === undefined) throw notFound(asked.parent);
   if ('code' in draft) throw wrongRequest(asked, draft);
-  if (refusal !== undefined) draft.plan.refused = refusal.message;
+  if (refusal !== undefined) {
+    draft.plan.refused = refusal.message;
+    draft.plan.refusal = hostRefusalOf(refusal.reason);
+  }
   return draft;
 }
 
@@ -100,24 +105,27 @@ async function getPlan(deps: RpcDependencies, name: string): Promise<Plan> {
   const asked = kept?.basis?.request;
   if (kept?.plan === undefined || asked === undefined) throw noPlan(name);
   const plan = await withUsualDurations(deps, hostId, kept.plan, asked);
-  plan.refused = await whyRefused(deps, hostId, kept, asked);
+  const { refused, refusal } = await refusalOf(deps, hostId, kept, asked);
+  plan.refused = refused;
+  plan.refusal = refusal;
   return plan;
 }
 
-async function whyRefused(
+async function refusalOf(
   deps: RpcDependencies,
   hostId: HostId,
   kept: wire.PlanRecord,
   asked: PlanRunRequest,
-): Promise<string> {
-  if (isExpired(kept, deps.clock.nowMs())) return expiredText(kept);
+): Promise<Pick<Plan, 'refused' | 'refusal'>> {
+  const changed = (refused: string) => ({ refused, refusal: HostRefusal.PLAN_CHANGED });
+  if (isExpired(kept, deps.clock.nowMs())) return changed(expiredText(kept));
   try {
     const now = await draftOf(deps, hostId, asked);
-    return now.plan.hash === kept.plan?.hash ? now.plan.refused : planChangedText(kept, now);
+    return now.plan.hash === kept.plan?.hash ? now.plan : changed(planChangedText(kept, now));
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
     const { kind } = error.error;
-    if (kind === 'invalidArgument' || kind === 'failedPrecondition') return error.message;
+    if (kind === 'invalidArgument' || kind === 'failedPrecondition') return changed(error.message);
     throw error;
   }
 }

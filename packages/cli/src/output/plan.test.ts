@@ -4,6 +4,7 @@ import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   asRunNumber,
   FailureType,
+  HostRefusal,
   PlannedStepSchema,
   PlanSchema,
   RerunClass,
@@ -21,7 +22,11 @@ import { runLines } from './run.ts';
 const clock = nodeClock();
 const hash = 'ab'.repeat(32);
 
-function planOf(more: { readonly refused?: string; readonly dataLoss?: string[] }) {
+function planOf(more: {
+  readonly refused?: string;
+  readonly refusal?: HostRefusal;
+  readonly dataLoss?: string[];
+}) {
   return create(PlanSchema, {
     name: `hosts/h1/plans/${hash}`,
     hash,
@@ -62,7 +67,7 @@ describe('a plan', () => {
 
   test('a plan that would be refused says why instead of how it is started', () => {
     const lines = planLines(
-      planOf({ refused: 'busy: clean 3 \u001b[31m', dataLoss: [] }),
+      planOf({ refusal: HostRefusal.BUSY, refused: 'busy: clean 3 \u001b[31m', dataLoss: [] }),
       clock,
       100,
     );

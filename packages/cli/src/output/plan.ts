@@ -3,10 +3,12 @@ import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
 import { sizeText } from '@rackwright/disk-image/size';
 import {
   counted,
+  HostRefusal,
   type Plan,
   type PlannedDevice,
   type PlannedStep,
   shownArguments,
+  stepText,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
@@ -16,7 +18,7 @@ import { ago, duration } from './time.ts';
 
 /** The lines of a plan; `columns` is the terminal's width or undefined. */
 export function planLines(plan: Plan, clock: Clock, columns: number | undefined): string[] {
-  const { name, kind, steps, devices, dataLoss, notes, stages, refused } = plan;
+  const { name, kind, steps, devices, dataLoss, notes, stages } = plan;
   const [, host = '', , hash = ''] = name.split('/');
   const usual = plan.usualDuration === undefined ? '' : `, usually ${text(plan.usualDuration)}`;
   const count = counted(steps.length, 'step');
@@ -29,12 +31,12 @@ export function planLines(plan: Plan, clock: Clock, columns: number | undefined)
     ...(dataLoss.length === 0 ? ['', 'No data is lost.'] : section('Lost for ever:', dataLoss)),
     ...section('To know:', notes),
     '',
-    ...(refused === ''
+    ...(plan.refusal === HostRefusal.UNSPECIFIED
       ? [
           `Start it (expires ${ago(clock, plan.expireTime)}):`,
           `  rackwright host start ${host} ${hash}`,
         ]
-      : [`It would be refused now: ${clean(refused)}`]),
+      : [`It would be refused now: ${clean(plan.refused)}`]),
   ];
 }
 
@@ -56,7 +58,7 @@ type NumberedStep = readonly [index: number, step: PlannedStep];
 
 const stepColumns: TextColumn<NumberedStep>[] = [
   { title: '#', value: ([index]) => String(index + 1) },
-  { title: 'STEP', value: ([, { step, title }]) => (title === '' ? step : `${title} (${step})`) },
+  { title: 'STEP', value: ([, { step, title }]) => stepText({ name: step, title }) },
   { title: 'DESTROYS', value: ([, { destructive }]) => (destructive ? 'yes' : ''), dropOrder: 1 },
   {
     title: 'AFTER A CRASH',

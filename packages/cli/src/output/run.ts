@@ -7,6 +7,7 @@ import {
   RunPhase,
   type RunStep,
   shutdownText,
+  stepText,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
@@ -59,7 +60,7 @@ export function runLines(run: Run, clock: Clock, columns: number | undefined): s
 
 const stepColumns: TextColumn<readonly [number, RunStep]>[] = [
   { title: '#', value: ([index]) => String(index + 1) },
-  { title: 'STEP', value: ([, { title, name }]) => (title === '' ? name : `${title} (${name})`) },
+  { title: 'STEP', value: ([, step]) => stepText(step) },
   { title: 'STATE', value: ([, { state }]) => enumName('StepState', state) },
   {
     title: 'ATTEMPT',

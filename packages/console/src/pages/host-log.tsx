@@ -1,6 +1,6 @@
 /** What the steps of a host's run write, as they write it. */
 
-import type { Host } from '@rackwright/messages';
+import { type Host, hasTitle } from '@rackwright/messages';
 import { useState } from 'preact/hooks';
 import { runWord } from '../logic/host-tones.ts';
 import { Nothing, Panel } from '../parts/basics.tsx';
@@ -29,7 +29,7 @@ export function HostLog({ host: { status } }: { readonly host: Host }) {
       </Panel>
     );
   }
-  const titled = run.steps.filter(({ title }) => title !== '');
+  const titled = run.steps.filter(hasTitle);
   return (
     <Panel title={`Log of ${runWord(run)}`}>
       <label class="inline">

@@ -5,7 +5,13 @@
 
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type { Plan, PlannedDevice, PlanRunRequestSchema } from '@rackwright/messages';
+import {
+  HostRefusal,
+  type Plan,
+  type PlannedDevice,
+  type PlanRunRequestSchema,
+  stepText,
+} from '@rackwright/messages';
 import { useState } from 'preact/hooks';
 import { newRequestId } from '../browser/clock.ts';
 import { useConsole } from '../browser/console.ts';
@@ -60,7 +66,7 @@ function Confirm({ plan, verb, host, close }: ConfirmProps) {
   const id = idOf(host);
   const isDestructive = plan.dataLoss.length > 0;
   const isConfirmed = !isDestructive || typed === id;
-  const mayStart = isOffered(caller, 'startPlan') && plan.refused === '';
+  const mayStart = isOffered(caller, 'startPlan') && plan.refusal === HostRefusal.UNSPECIFIED;
   const submit = async (event: Event) => {
     event.preventDefault();
     const requestId = newRequestId();
@@ -116,7 +122,7 @@ function PlanBody({ plan }: { readonly plan: Plan }) {
   const usualMs = plan.usualDuration && durationMs(plan.usualDuration);
   return (
     <>
-      {plan.refused !== '' && (
+      {plan.refusal !== HostRefusal.UNSPECIFIED && (
         <div class="failure" role="alert">
           <strong>It would be refused now.</strong>
           <p>{plan.refused}</p>
@@ -149,7 +155,7 @@ function PlanBody({ plan }: { readonly plan: Plan }) {
           ))}
           {plan.steps.map(({ step, title, destructive, condition }, index) => (
             <li key={`${index} ${step}`}>
-              {title === '' ? step : `${title} (${step})`}{' '}
+              {stepText({ name: step, title })}{' '}
               {destructive && <Badge tone="bad">destroys data</Badge>}{' '}
               {condition !== '' && <span class="quiet">{condition}</span>}
             </li>

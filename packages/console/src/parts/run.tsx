@@ -8,6 +8,7 @@ import {
   type RunStep,
   SkipCause,
   StepStateSchema,
+  stepText,
 } from '@rackwright/messages';
 import { useNow } from '../browser/hooks.ts';
 import { msOf, span } from '../logic/format.ts';
@@ -41,7 +42,7 @@ export function RunView({ run, percent = 0, text = '' }: RunProps) {
           <Meter percent={progress.percent} label={`${runWord(run)}: steps`} />
           <p class="run-now" aria-live="polite">
             Step {Math.min(progress.done + 1, progress.all)} of {progress.all}
-            {step !== undefined && `: ${nameOf(step)}`}
+            {step !== undefined && `: ${stepText(step)}`}
             {percent > 0 && ` · ${percent} %`}
             {text !== '' && ` · ${text}`}
           </p>
@@ -89,7 +90,7 @@ function Step({ step }: { readonly step: RunStep }) {
     <li class={word}>
       <Mark tone={stepTone(step.state)} />
       <span class="step-name">
-        {nameOf(step)} <span class="unseen">{word}</span>
+        {stepText(step)} <span class="unseen">{word}</span>
         {step.attempt > 1 && <span class="quiet"> attempt {step.attempt}</span>}
         {step.error !== '' && <span class="step-error">{step.error}</span>}
         {step.skipCause !== SkipCause.UNSPECIFIED && (
@@ -99,8 +100,4 @@ function Step({ step }: { readonly step: RunStep }) {
       <span class="quiet">{took}</span>
     </li>
   );
-}
-
-function nameOf({ title, name }: RunStep): string {
-  return title === '' ? name : `${title} (${name})`;
 }
