@@ -34,7 +34,7 @@ const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^start the agent of .*: rackwright-agent run --config FILE$/, nothing],
   [/^the disk that is named hides capacity/, replaceBadDisks],
   [/^look at the (console|logs) of /, nothing],
-  [/^look (whether|what) /, nothing],
+  [/^(check whether|look what) /, nothing],
   [/^see what holds it up at the console of /, nothing],
   // No simulated machine has firmware that boots: only its runner can fail to come.
   [/^see (at the console of|whether another DHCP server) /, nothing],
