@@ -9,9 +9,10 @@
  *    until the disk has also been read clean after a loss of power.
  * E3 A disk that was certified and has lost its power is not written, and its host runs no program
  *    of a template, before somebody has tried to read it again. It is certified when the record of
- *    its host cites the certificate. It may be erased anew once its certificate is of an earlier
- *    use: that proves nothing any more; or once its run, or a run that resumes it, has lost the
- *    boot that erased it: nobody saw what was done to it since, so a reading would tell nothing.
+ *    its host cites the certificate. It may be erased anew, and programs may run, once its
+ *    certificate is of an earlier use: that proves nothing any more; or once its run, or a run that
+ *    resumes it, has lost the boot that erased it: nobody saw what was done to it since, so a
+ *    reading would tell nothing.
  * E4 No image comes onto a machine with a disk whose content came back, unless the reading after
  *    the loss of power saw it clean.
  * E5 A clean that reads again at once ends in `available` only when it has.
@@ -206,6 +207,7 @@ export class ProofJudge {
       const event = work[this.#workRead];
       if (event?.act !== 'begun' || event.machine === '') continue;
       for (const { serial } of this.#drivesOf(event.machine)) {
+        if (!this.#isOfThisUse(event.machine, this.#storyOf(serial))) continue;
         this.#judgeUnread(event.machine, serial, 'a program begins');
       }
     }

@@ -231,4 +231,10 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'the judge forgot what began soon after a restore, and took its repetition for disorder',
   },
+  {
+    seed: 7_510_029,
+    hosts: 2,
+    discovery: true,
+    was: 'the judge wanted a disk read again that had been in use since, before a program ran',
+  },
 ];
