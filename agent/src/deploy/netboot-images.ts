@@ -11,7 +11,7 @@
  *    here.
  */
 import { equals } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type DeploymentId } from '@rackwright/messages';
 import type { NetbootSet } from '@rackwright/oci';
 import { type Clock, errorText, type Log, pause } from '@rackwright/platform';
 import {
@@ -100,13 +100,13 @@ export class NetbootImages {
   }
 
   /** Holds it until it is wanted no more (N2). Never rejects. */
-  async #keep(host: string, wanted: Wanted): Promise<void> {
+  async #keep(deployment: DeploymentId, wanted: Wanted): Promise<void> {
     const { signal } = wanted.stop;
     while (!signal.aborted) {
       const { from, changed } = wanted;
       const trying = AbortSignal.any([signal, changed.signal]);
       try {
-        const pinned = await this.#hold(from, host, wanted, trying);
+        const pinned = await this.#hold(from, deployment, wanted, trying);
         do await pause(this.#parts.clock, recheckMs, signal);
         while (!signal.aborted && (await pinned.isWhole()));
         wanted.image = undefined;
@@ -129,14 +129,14 @@ export class NetbootImages {
 
   async #hold(
     from: agent.HostImage,
-    host: string,
+    deployment: DeploymentId,
     wanted: Wanted,
     signal: AbortSignal,
   ): Promise<PinnedHostImage> {
     const { architecture, credential, images } = this.#parts;
     const asked = await wantedImage(from, architecture, 'netboot', credential);
     if ('type' in asked) throw new Error(asked.message);
-    const pinned = await images.hold(host, asked, signal, (progress) => {
+    const pinned = await images.hold(deployment, asked, signal, (progress) => {
       wanted.words = wordsOf(progress);
     });
     pinned.giveBackSlot();

@@ -5,7 +5,11 @@
  * A2 A waiting request learns its place whenever that changes; 1 is next.
  * A3 The number of waiting requests is bounded.
  */
+import type { DeploymentId, HostUid } from '@rackwright/messages';
 import { OciError } from '@rackwright/oci';
+
+/** Who asks for an image: a host, a deployment that boots over the network, or the prefetch. */
+export type ImageRequester = HostUid | DeploymentId | 'prefetch';
 
 export interface AdmissionLimits {
   readonly atOnceMax: number;
@@ -26,7 +30,7 @@ export class ImageAdmission {
   /**
    * The waiting requests by host, in the order of service. A host without a request has no entry.
    */
-  readonly #queues = new Map<string, Waiting[]>();
+  readonly #queues = new Map<ImageRequester, Waiting[]>();
   #waiting = 0;
 
   constructor(limits: AdmissionLimits = defaultAdmissionLimits) {
@@ -38,12 +42,12 @@ export class ImageAdmission {
    * aborted.
    */
   async enter(
-    host: string,
+    requester: ImageRequester,
     signal: AbortSignal,
     onPosition: (position: number) => void,
   ): Promise<() => void> {
     if (signal.aborted) throw new OciError('cancelled', 'given up');
-    if (this.#inside >= this.#limits.atOnceMax) await this.#wait(host, signal, onPosition);
+    if (this.#inside >= this.#limits.atOnceMax) await this.#wait(requester, signal, onPosition);
     else this.#inside += 1;
     let isInside = true;
     return () => {
@@ -54,7 +58,7 @@ export class ImageAdmission {
   }
 
   async #wait(
-    host: string,
+    requester: ImageRequester,
     signal: AbortSignal,
     onPosition: (position: number) => void,
   ): Promise<void> {
@@ -65,9 +69,9 @@ export class ImageAdmission {
     const admitted = Promise.withResolvers<void>();
     const waiting: Waiting = { onPosition, admit: admitted.resolve, position: 0 };
     const giveUp = (): void => {
-      if (this.#remove(host, waiting)) admitted.reject(new OciError('cancelled', 'given up'));
+      if (this.#remove(requester, waiting)) admitted.reject(new OciError('cancelled', 'given up'));
     };
-    this.#queues.set(host, [...(this.#queues.get(host) ?? []), waiting]);
+    this.#queues.set(requester, [...(this.#queues.get(requester) ?? []), waiting]);
     this.#waiting += 1;
     this.#reportPositions();
     signal.addEventListener('abort', giveUp, { once: true });
@@ -81,29 +85,29 @@ export class ImageAdmission {
   /** The slot goes to the next request, or becomes free. */
   #leave(): void {
     const [next] = this.#queues;
-    const [host, [first] = []] = next ?? [''];
-    if (first === undefined) {
+    const [requester, [first] = []] = next ?? [];
+    if (requester === undefined || first === undefined) {
       this.#inside -= 1;
       return;
     }
-    this.#remove(host, first);
+    this.#remove(requester, first);
     // A1: further requests of this host come after those of all other hosts.
-    const rest = this.#queues.get(host);
+    const rest = this.#queues.get(requester);
     if (rest !== undefined) {
-      this.#queues.delete(host);
-      this.#queues.set(host, rest);
+      this.#queues.delete(requester);
+      this.#queues.set(requester, rest);
     }
     this.#reportPositions();
     first.admit();
   }
 
   /** False when it does not wait any more. */
-  #remove(host: string, waiting: Waiting): boolean {
-    const own = this.#queues.get(host) ?? [];
+  #remove(requester: ImageRequester, waiting: Waiting): boolean {
+    const own = this.#queues.get(requester) ?? [];
     const rest = own.filter((each) => each !== waiting);
     if (rest.length === own.length) return false;
-    if (rest.length === 0) this.#queues.delete(host);
-    else this.#queues.set(host, rest);
+    if (rest.length === 0) this.#queues.delete(requester);
+    else this.#queues.set(requester, rest);
     this.#waiting -= 1;
     this.#reportPositions();
     return true;

@@ -29,7 +29,7 @@ import {
   type WebFileAccess,
 } from '@rackwright/oci';
 import type { WebClient } from '@rackwright/platform';
-import { type AdmissionLimits, ImageAdmission } from './admission.ts';
+import { type AdmissionLimits, ImageAdmission, type ImageRequester } from './admission.ts';
 import type { BlobCache } from './blob-cache.ts';
 import { cachedManifest } from './cached-manifest.ts';
 
@@ -100,8 +100,6 @@ export interface HostImagesParts {
 }
 
 export const defaultRetryDelaysMs: readonly number[] = [1_000, 2_000, 4_000, 8_000, 16_000];
-/** No host has this name. */
-const prefetcher = '';
 
 type ReportProgress = (progress: HostImageProgress) => void;
 
@@ -130,12 +128,12 @@ export class HostImages {
    * Resolves when the image is here whole. Rejects with `OciError`, and then holds nothing.
    */
   async hold(
-    host: string,
+    requester: ImageRequester,
     wanted: WantedHostImage,
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<ComingHostImage> {
-    const coming = await this.begin(host, wanted, signal, report);
+    const coming = await this.begin(requester, wanted, signal, report);
     try {
       await coming.whole;
       return coming;
@@ -150,13 +148,13 @@ export class HostImages {
    * holds nothing.
    */
   async begin(
-    host: string,
+    requester: ImageRequester,
     wanted: WantedHostImage,
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<ComingHostImage> {
     const { cache } = this.#parts;
-    const leave = await this.#admission.enter(host, signal, (position) =>
+    const leave = await this.#admission.enter(requester, signal, (position) =>
       report({ phase: 'queued', position }),
     );
     report({ phase: 'admitted' });
@@ -202,7 +200,7 @@ export class HostImages {
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<readonly Digest[]> {
-    const pinned = await this.hold(prefetcher, wanted, signal, report);
+    const pinned = await this.hold('prefetch', wanted, signal, report);
     const digests = [...pinned.digests];
     pinned.release();
     return digests;
