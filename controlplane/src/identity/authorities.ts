@@ -277,7 +277,7 @@ export class Authorities {
         return;
       }
       const { caSha256, certificates } = this.#now;
-      const fields = { signs: caSha256, believed: certificates.length };
+      const fields = { signs: caSha256, trusted: certificates.length };
       this.#options.log.info(fields, 'the certificate authorities have changed');
       this.#tell();
     });

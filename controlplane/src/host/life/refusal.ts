@@ -14,6 +14,7 @@ import {
   isPool,
   isPoolClaim,
 } from '@rackwright/messages';
+import { idOf } from '../../records/index.ts';
 import { isOtherSwitch } from '../bmc/protocols.ts';
 import { activeRun, type PassView, runName } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
@@ -84,7 +85,7 @@ export function refusalOf(
   const found = refusedByTables(pass, kind) ?? refusedByPeople(pass, request, by);
   if (found !== undefined) return refused(pass, found.reason, found.text);
   if (ordering.has(kind) && kind !== 'verify' && isSwitchUnproved(pass)) {
-    const id = pass.host.name.split('/')[1] ?? '';
+    const id = idOf(pass.host.name);
     const why = 'its bmc was changed, and what answers there was not verified';
     return refused(pass, 'notReady', `${why}; verify it first: rackwright host verify ${id}`);
   }

@@ -1,7 +1,7 @@
 /** The changes of an accepted request. `machine-tables.ts` decides whether it is accepted. */
 import { clone, create } from '@bufbuild/protobuf';
 import { AbortSchema, type Hold, HostSpecSchema, isPool, RunKind } from '@rackwright/messages';
-import { withApplied } from '../../records/index.ts';
+import { idOf, withApplied } from '../../records/index.ts';
 import { isOtherSwitch } from '../bmc/protocols.ts';
 import { cancelDelete, isDeletionRequested, remove } from '../deletion/deletion.ts';
 import { isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
@@ -147,7 +147,7 @@ function isRetried({ status, record }: PassView): boolean {
 
 /** Why a retry would change nothing, and what would help. */
 function whatHelps({ status, host, context }: PassView): string {
-  const id = host.name.split('/')[1] ?? '';
+  const id = idOf(host.name);
   if (activeRun(status) !== undefined) {
     const why = 'its run goes on by itself, or waits for something else';
     return `nothing is to be retried: ${why}; see rackwright host explain ${id}`;
@@ -268,7 +268,7 @@ function update(
   const run = activeRun(pass.status);
   if (run !== undefined && isOtherSwitch(pass.spec.bmc, request.spec.bmc)) {
     const why = 'what switches a host without a BMC does not change while it has a run';
-    const id = pass.host.name.split('/')[1] ?? '';
+    const id = idOf(pass.host.name);
     const right = `abort the run (rackwright host abort ${id}), and change bmc then`;
     return refused(pass, 'busy', `${why}: ${right}`);
   }

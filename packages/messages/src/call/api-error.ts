@@ -1,5 +1,6 @@
 /**
- * The failures of a call: one closed union, mapped once to gRPC codes (`wire.ts`).
+ * The failures of a call: one closed union, mapped once to gRPC codes
+ * (`packages/rpc/src/wire/status.ts`).
  *
  * Invariants:
  * 1. `message` is for the caller: what is wrong and what would be right. It never holds a secret, a
