@@ -237,4 +237,10 @@ export const regressions: readonly Regression[] = [
     discovery: true,
     was: 'the judge wanted a disk read again that had been in use since, before a program ran',
   },
+  {
+    seed: 7_520_111,
+    hosts: 2,
+    pools: true,
+    was: 'the judge forgot a run that had ended before its pool counted its host as failed',
+  },
 ];

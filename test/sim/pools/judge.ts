@@ -42,7 +42,7 @@ import { isDeployment, isUnderWay } from './given-back.ts';
 import { HaltRule } from './halts.ts';
 import { inHands } from './in-hands.ts';
 import { PolicyRules } from './policy.ts';
-import { digestOf, UntouchedRule, wasInterrupted } from './untouched.ts';
+import { digestOf, mayHaveBegun, UntouchedRule } from './untouched.ts';
 
 const requestIdsKept = 32;
 
@@ -66,6 +66,8 @@ export class PoolJudge {
   readonly #ledger = new Map<string, store.DeploymentRecord>();
   /** "HOST-UID/RUN DIGEST" as machines have said it. */
   readonly #begun = new Set<string>();
+  /** "HOST-UID/RUN" of runs that have ended and may have begun their deployment. */
+  readonly #unclear = new Set<string>();
   readonly #written = new Set<string>();
   readonly #proved = new Set<string>();
   /** By machine. */
@@ -152,6 +154,14 @@ export class PoolJudge {
     if (isNew) this.#judgeStart(was, record, run);
     const hadEnded = !isNew && old.phase === RunPhase.ENDED;
     if (isDeployment(run) && hasSucceeded(run) && !hadEnded) this.#judgeEnd(record, run);
+    this.#noteUnclear(record, run);
+  }
+
+  /** The write in which a run ends may begin the next one. */
+  #noteUnclear({ host, finishedRuns }: store.HostRecord, run: Run): void {
+    for (const each of [run, ...finishedRuns].filter(mayHaveBegun)) {
+      this.#unclear.add(`${host?.uid}/${each.number}`);
+    }
   }
 
   /** A host is gone. */
@@ -369,17 +379,8 @@ export class PoolJudge {
     const record = [...this.#hosts.values()].find((each) => each.record.host?.uid === hostUid);
     const runs = [slot?.run ?? 0n, record?.record.host?.status?.run?.number ?? 0n];
     if (runs.some((run) => this.#begun.has(`${hostUid}/${run} ${digest}`))) return;
-    if (runs.some((run) => this.#mayHaveWritten(record, run))) return;
+    if (runs.some((run) => this.#unclear.has(`${hostUid}/${run}`))) return;
     this.#found('P7', `${before.pool?.name}: ${host} counts as failed, and nothing was written`);
-  }
-
-  /** It was lost on the way whether the step had begun. */
-  #mayHaveWritten(host: JudgedHost | undefined, number: bigint): boolean {
-    const { record } = host ?? {};
-    const runs = [record?.host?.status?.run, ...(record?.finishedRuns ?? [])];
-    const run = runs.find((each) => each?.number === number);
-    const isBooted = run?.steps.some((step) => step.name === 'power.bootImage' && step.attempt > 0);
-    return run !== undefined && (isBooted === true || wasInterrupted(run));
   }
 
   /** P9: only an asked-for change moves the spec, and no request is forgotten. */

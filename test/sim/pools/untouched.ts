@@ -81,6 +81,18 @@ export function wasInterrupted({ outcome, steps }: Run): boolean {
   return writing.interruptions > 0 || outcome !== RunOutcome.FAILED;
 }
 
+/**
+ * Whether a run has ended and it is unknown here whether its image was begun: the agent may have
+ * answered, and the answer was lost on the way.
+ */
+export function mayHaveBegun(run: Run): boolean {
+  if (run.phase !== RunPhase.ENDED) return false;
+  const isBooted = run.steps.some(({ name, attempt }) => {
+    return name === 'power.bootImage' && attempt > 0;
+  });
+  return isBooted || wasInterrupted(run);
+}
+
 /** Whether a failed reimage counts as an illness of the host. */
 function isHeldForIll(status: HostStatus | undefined): boolean {
   const { faults = [] } = status ?? {};
