@@ -243,4 +243,10 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'the judge forgot a run that had ended before its pool counted its host as failed',
   },
+  {
+    seed: 7_520_732,
+    hosts: 2,
+    discovery: true,
+    was: 'an agent that had missed an accepted restore kept its list of hosts and booted none',
+  },
 ];

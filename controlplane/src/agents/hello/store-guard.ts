@@ -10,6 +10,9 @@
  * 4. The revision plus all revisions lost before it never decreases, also after repeated restores.
  *    So numbers derived from it are never reused, and a backup from before an earlier restore is
  *    noticed.
+ * 5. An agent whose memory is from before an accepted loss gets the acceptance again: a copy of an
+ *    agent, or one whose disk was rolled back. Otherwise it would keep its list of hosts, which
+ *    counts from further on, and ignore each newer one.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -23,9 +26,12 @@ import {
   RestoredStoreSchema,
   type Revision,
   storeRefusalOf,
+  systemActor,
   type store as wire,
 } from '@rackwright/messages';
 
+/** Who repeats an acceptance. */
+const by = systemActor('control plane');
 /** The most operations of a journal that are shown to the person who accepts. */
 const journalLinesMax = 64;
 
@@ -55,8 +61,7 @@ export function hasSeenMore(
 
 /** Whether agent and store count the same loss: then the acceptance has reached the agent. */
 function hasHeard(hello: agent.Hello, record: wire.RackRecord): boolean {
-  if (record.acceptedStore === undefined || hello.incarnation === '') return true;
-  return hello.lostRevisions >= lostSoFar(record);
+  return hello.incarnation === '' || hello.lostRevisions >= lostSoFar(record);
 }
 
 /** Invariant 4. */
@@ -74,8 +79,12 @@ export function foldStoreGuard(
   hostName: (hostUid: HostUid) => string,
 ): void {
   if (record.incarnation === '') record.incarnation = store.incarnation;
-  if (!hasSeenMore(hello, store, record) && hasHeard(hello, record)) {
+  const isAware = hasHeard(hello, record);
+  if (!hasSeenMore(hello, store, record) && (isAware || record.acceptedStore === undefined)) {
     delete record.acceptedStore;
+    // Invariant 5: without a loss that waits for a person, each counted loss was accepted.
+    const isMissed = !isAware && status.restoredStore === undefined;
+    if (isMissed) record.acceptedStore = create(agent.StoreAcceptedSchema, { ...store, by });
     return;
   }
   if (!isCovered(record, hello, store)) delete record.acceptedStore;
