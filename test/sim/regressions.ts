@@ -249,4 +249,9 @@ export const regressions: readonly Regression[] = [
     discovery: true,
     was: 'an agent that had missed an accepted restore kept its list of hosts and booted none',
   },
+  {
+    seed: 7_530_115,
+    hosts: 2,
+    was: 'a lost runner kept its host locked: its BMC refused the password, and nobody was told so',
+  },
 ];

@@ -9,6 +9,7 @@ import {
   type DisabledStep,
   eraseStep,
   type FailureName,
+  hasFault,
   PriorityPlace,
   RunKind,
   type store,
@@ -39,6 +40,8 @@ interface Named {
   readonly isCleanRefused: boolean;
   /** What disables the erasing step in cleans, where the failure names it. */
   readonly disabled: DisabledStep | undefined;
+  /** Its BMC has refused the present credential: it is not asked with that again. */
+  readonly isCredentialRefused: boolean;
   /** The command that repeats the failed work, or shows what does. */
   readonly again: Again;
   /** Another certificate than the pinned one, when the failure shows one. */
@@ -122,11 +125,11 @@ const diskKnownElsewhere: Advice = (named) => [
   again(named),
 ];
 
+const correctCredential = (named: Named): Line =>
+  inspect(`correct user name and password: ${updateCredential(named)}`);
+
 const advice: Readonly<Record<FailureName, Advice>> = {
-  authentication: (named) => [
-    inspect(`correct user name and password: ${updateCredential(named)}`),
-    retriedByItself,
-  ],
+  authentication: (named) => [correctCredential(named), retriedByItself],
   lockedOut: (named) => [
     inspect('wait until the BMC lets the account in again, or unlock it there'),
     inspect(`then store the credential again: ${updateCredential(named)}`),
@@ -337,6 +340,8 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     again(named, 'correct the step or that setting, then'),
   ],
   conflict: (named) => [
+    // Only the BMC shows that the other work has ended with its host.
+    ...(named.isCredentialRefused ? [correctCredential(named)] : []),
     inspect(`see what else was at work on the host or its BMC: ${history(named)}`),
     inspect('wait until that has ended, or end it; if the host was on already, reset it instead'),
     again(named),
@@ -415,7 +420,12 @@ function namesOf(record: store.HostRecord): Named {
     missing: missingOf(record),
     isCleanRefused: isCleanRefused(record),
     disabled: disabledIn(record),
+    isCredentialRefused: isCredentialRefused(record),
   };
+}
+
+function isCredentialRefused({ host }: store.HostRecord): boolean {
+  return hasFault(host?.status?.faults ?? [], 'bmcAuthentication');
 }
 
 function disabledIn(record: store.HostRecord): DisabledStep | undefined {

@@ -6,6 +6,8 @@ import {
   BmcEndpointSchema,
   CleaningPolicySchema,
   FailureType,
+  FaultSchema,
+  FaultSeverity,
   FleetSpecSchema,
   HostGoal,
   store,
@@ -288,4 +290,12 @@ test.each([
   const lines = adviceFor(name, bench().record);
   expect(lines.join('\n')).toContain(command);
   expect(lines.at(-1)).toContain('rackwright ');
+});
+
+test('a conflict at a host whose BMC refuses its credential advises to correct that first', () => {
+  const { record } = bench();
+  expect(adviceFor('conflict', record)[0]).toContain('rackwright host history');
+  const fault = create(FaultSchema, { type: 'bmcAuthentication', severity: FaultSeverity.WARNING });
+  record.host?.status?.faults.push(fault);
+  expect(adviceFor('conflict', record)[0]).toContain('rackwright credential update ');
 });
