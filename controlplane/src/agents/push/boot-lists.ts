@@ -34,17 +34,10 @@ const listBytesMax = 3.5 * 1024 * 1024;
 /** Overhead of one host in a list. */
 const frameBytes = 8;
 
-/** Why the image of a host is not in the list. */
-interface LeftOut {
-  readonly kind: 'noRoom';
-  /** For people. */
-  readonly text: string;
-}
-
 export interface BootList {
   readonly hosts: readonly agent.BootHost[];
-  /** The hosts whose images are not in it. */
-  readonly leftOut: ReadonlyMap<HostUid, LeftOut>;
+  /** The hosts whose images have no room in it, each with a text for people. */
+  readonly leftOut: ReadonlyMap<HostUid, string>;
   /** Problems of listed images, for people. */
   readonly problems: readonly string[];
   readonly access: FleetRegistryAccess;
@@ -134,7 +127,7 @@ export function listOf(
   read: readonly Pick<Read, 'host' | 'bytes' | 'inService' | 'problem'>[],
   bytesMax = listBytesMax,
 ): Listed {
-  const leftOut = new Map<HostUid, LeftOut>();
+  const leftOut = new Map<HostUid, string>();
   let bytes = 0;
   for (const { host, bytes: own } of read) if (host?.netboot === undefined) bytes += own;
   for (const { host, bytes: own } of read.toSorted(inServiceFirst)) {
@@ -142,8 +135,7 @@ export function listOf(
     bytes += own;
     if (bytes <= bytesMax) continue;
     bytes -= own;
-    const text = noRoomText(host.hostName, own, bytesMax);
-    leftOut.set(host.hostUid, { kind: 'noRoom', text });
+    leftOut.set(host.hostUid, noRoomText(host.hostName, own, bytesMax));
   }
   const hosts = read.flatMap(({ host }) => {
     if (host === undefined || !leftOut.has(host.hostUid)) return host ?? [];
@@ -151,8 +143,7 @@ export function listOf(
     return create(agent.BootHostSchema, { hostUid, hostName, macs, bootProfile });
   });
   const problems = read.map(({ problem }) => problem).filter((problem) => problem !== undefined);
-  for (const { text } of leftOut.values()) problems.push(text);
-  return { hosts, leftOut, problems };
+  return { hosts, leftOut, problems: [...problems, ...leftOut.values()] };
 }
 
 function inServiceFirst(a: Pick<Read, 'inService'>, b: Pick<Read, 'inService'>): number {

@@ -158,7 +158,7 @@ export class BootSnapshots {
     if (operation !== undefined) {
       while (!(await this.send())) await pause(this.#deps.clock, retryMs);
       const leftOut = this.#list?.leftOut.get(operation.hostUid);
-      if (leftOut !== undefined) return this.#fail(operation, leftOut.text);
+      if (leftOut !== undefined) return this.#fail(operation, leftOut);
     }
     this.#parts.send(message);
   }

@@ -29,7 +29,6 @@ import { clearFault, setFault } from '../pass/fault.ts';
 import { activeRun, causedBy, hasPassed, later, type Pass, type PassView } from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
-import type { Refusal } from '../pass/types.ts';
 import { startRun } from '../run/engine.ts';
 
 export const powerMismatch = 'powerMismatch';
@@ -92,14 +91,19 @@ export function enforcePower(pass: Pass): boolean {
   return true;
 }
 
-type PowerObstacle =
-  | {
-      readonly kind: 'rescue' | 'afterFailure' | 'restored' | 'otherWork' | 'oldData' | 'noAgent';
-      /** For people. */
-      readonly text: string;
-    }
-  /** A command of a person would be refused, too. */
-  | { readonly kind: 'refused'; readonly text: string; readonly refusal: Refusal };
+interface PowerObstacle {
+  /** `refused`: a command of a person would be refused, too. */
+  readonly kind:
+    | 'rescue'
+    | 'afterFailure'
+    | 'restored'
+    | 'otherWork'
+    | 'oldData'
+    | 'noAgent'
+    | 'refused';
+  /** For people. */
+  readonly text: string;
+}
 
 /** Why the host is not switched without a person's request; undefined: it is. */
 function obstacleTo(pass: Pass, on: boolean): PowerObstacle | undefined {
@@ -126,7 +130,7 @@ function obstacleTo(pass: Pass, on: boolean): PowerObstacle | undefined {
     ? ({ kind: 'powerOn', bootOldDiskReason: '' } as const)
     : ({ kind: 'powerOff' } as const);
   const refusal = refusalOf(pass, request, asker);
-  return refusal && { kind: 'refused', text: refusal.message, refusal };
+  return refusal && { kind: 'refused', text: refusal.message };
 }
 
 function enforces({ context }: PassView): boolean {
