@@ -254,4 +254,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a lost runner kept its host locked: its BMC refused the password, and nobody was told so',
   },
+  {
+    seed: 7_530_243,
+    hosts: 2,
+    was: 'a cancelled batch wrote the abort of its run again and again until the run had ended',
+  },
 ];

@@ -299,6 +299,16 @@ test('an abort ends the run cancelled once the agent has stopped', () => {
   expect(host.record.host?.status?.backoff?.givenUpReason).toContain('aborted');
 });
 
+test('an abort of a run that is being aborted changes nothing: a batch repeats its own', () => {
+  const host = bench();
+  driveToErase(host);
+  host.request({ kind: 'abort', reason: 'wrong host' });
+  const before = host.record;
+  host.nowMs += 10;
+  host.request({ kind: 'abort', reason: 'wrong host' });
+  expect(host.record).toEqual(before);
+});
+
 test('a failed goal is tried again after its back-off, and given up after three failures', () => {
   const host = bench();
   for (let failure = 1; failure <= 3; failure++) {

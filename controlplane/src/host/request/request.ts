@@ -58,6 +58,7 @@ export function foldRequest(pass: Pass, request: HostRequest, by: Requester): Re
 
 function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
   const { requestId } = by;
+  if (requestId === undefined && isAborting(pass, request)) return undefined;
   pass.record.requestIds = withApplied(pass.record.requestIds, requestId, isCreation);
   if (request.kind === 'delete' && isDeletionRequested(pass, request)) {
     // The plan differs from the failed one: an edited plan is tried at once.
@@ -70,6 +71,14 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
   // repeatedly.
   if (!isPool(by.actor)) delete pass.record.goalRuns;
   return apply(pass, request, by);
+}
+
+/**
+ * An abort that changes nothing. A batch sends one at each of its passes, and a write would wake it
+ * for the next.
+ */
+function isAborting({ status }: PassView, { kind }: HostRequest): boolean {
+  return kind === 'abort' && activeRun(status)?.abort !== undefined;
 }
 
 type Kind = HostRequest['kind'];
