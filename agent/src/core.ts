@@ -77,7 +77,7 @@ export interface CoreParts
   /** Absent: no image is put onto a host here. */
   readonly hostImages?: Pick<
     HostImages,
-    'begin' | 'hold' | 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'
+    'begin' | 'pin' | 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'
   >;
   /**
    * The processor of the hosts that boot here, unless their runner reports its own; unset: amd64.

@@ -72,11 +72,11 @@ export async function startAgentLife(
     const from = { kind: 'web', url, digest, credential: undefined } as const;
     return { from, architecture: 'amd64', needs: 'disk' };
   };
-  const hold = (url: string) => hostImages.hold('h', wantedFrom(url), stop.signal, () => {});
+  const pin = (url: string) => hostImages.pin('h', wantedFrom(url), stop.signal, () => {});
   const begin = (url: string) => hostImages.begin('h', wantedFrom(url), stop.signal, () => {});
   const end = async (): Promise<void> => {
     stop.abort();
     await boot.close();
   };
-  return { begin, cache, end, hold, port: boot.httpPort, refused };
+  return { begin, cache, end, pin, port: boot.httpPort, refused };
 }

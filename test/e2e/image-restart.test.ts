@@ -77,11 +77,11 @@ function startRunner(port: number) {
 test('an image that is lost while it is read is fetched on, and read on where it was', async () => {
   const origin = await startOrigin();
   const first = await startAgentLife(folder, 0, digest);
-  const held = await first.hold(origin.url);
+  const pinned = await first.pin(origin.url);
   const runner = startRunner(first.port);
   await runner.begun;
   await first.end();
-  held.release();
+  pinned.release();
   const path = join(folder, 'blobs', hexOf(digest));
   await rename(path, `${path}.part`);
   await truncate(`${path}.part`, half);
@@ -92,7 +92,7 @@ test('an image that is lost while it is read is fetched on, and read on where it
   await expect
     .poll(() => second.refused, { timeout: 20_000 })
     .toContainEqual(expect.stringContaining('"status":503'));
-  const again = await second.hold(origin.url);
+  const again = await second.pin(origin.url);
   expect(digestOf(await runner.whole)).toBe(digest);
   expect(origin.asked).toEqual([0, half]);
   again.release();

@@ -270,7 +270,7 @@ test.each<[string, (host: Bench) => void]>([
     'an address that another host holds',
     (host) => {
       host.report(failed('internal'));
-      host.context = { ...host.context, reservationsHeld: false };
+      host.context = { ...host.context, hasReservations: false };
       pass(host, 60 * minuteMs);
     },
   ],

@@ -210,9 +210,9 @@ test.each(
 
 test('3,000 transfers, ended, aborted and abandoned, leave no socket and no timer', async () => {
   await serve({ transfersPerClientMax: 256, retryDelayMs: 50, refusedDelayMs: 50 });
-  const held = (kind: string): number =>
+  const countOf = (kind: string): number =>
     process.getActiveResourcesInfo().filter((one) => one === kind).length;
-  const before = { sockets: held('UDPWRAP'), timers: held('Timeout') };
+  const before = { sockets: countOf('UDPWRAP'), timers: countOf('Timeout') };
   for (let round = 0; round < 60; round += 1) {
     const ends = Array.from({ length: 50 }, async (_, index) => {
       if (index % 5 > 1) return void (await fetchByTftp(rig.services.tftpPort, 'f513'));
@@ -225,6 +225,6 @@ test('3,000 transfers, ended, aborted and abandoned, leave no socket and no time
     await Promise.all(ends);
   }
   await expect.poll(() => rig.services.transfers()).toBe(0);
-  await expect.poll(() => held('UDPWRAP')).toBe(before.sockets);
-  expect(held('Timeout')).toBeLessThanOrEqual(before.timers);
+  await expect.poll(() => countOf('UDPWRAP')).toBe(before.sockets);
+  expect(countOf('Timeout')).toBeLessThanOrEqual(before.timers);
 });

@@ -19,9 +19,9 @@ function setUp() {
   const { clock } = time.open();
   const log: string[] = [];
   const warn = (_: object, message: string): void => void log.push(message);
-  const world = { isAway: false, held: new Set<string>(), slots: 0, asked: 0, caNeeded: '' };
+  const world = { isAway: false, pinned: new Set<string>(), slots: 0, asked: 0, caNeeded: '' };
   const lost = new Set<string>();
-  const hold: HostImages['hold'] = async (_, { from, needs }: WantedHostImage, signal) => {
+  const pin: HostImages['pin'] = async (_, { from, needs }: WantedHostImage, signal) => {
     world.asked += 1;
     const name = from.kind === 'registry' ? from.reference : from.url;
     const caPem = (from.kind === 'registry' && from.caPem) || '';
@@ -36,7 +36,7 @@ function setUp() {
     if (world.isAway) throw new OciError('unreachable', 'no route to the registry');
     expect([needs, signal.aborted]).toEqual(['netboot', false]);
     world.slots += 1;
-    world.held.add(name);
+    world.pinned.add(name);
     const digest = digestOfHex('cd'.repeat(32));
     const kernel = { mediaType: 'x', digest, sizeBytes: 5 };
     return {
@@ -45,17 +45,17 @@ function setUp() {
       giveBackSlot: () => void (world.slots -= 1),
       ...{ isWhole: async () => !lost.delete(name), doubt: () => {} },
       ...{ whole: Promise.resolve(), anew: new AbortController().signal },
-      release: () => void world.held.delete(name),
+      release: () => void world.pinned.delete(name),
     };
   };
   const images = new NetbootImages({
-    ...{ clock, log: { ...quietLog, warn }, images: { hold }, architecture: 'amd64' },
+    ...{ clock, log: { ...quietLog, warn }, images: { pin }, architecture: 'amd64' },
     credential: async () => undefined,
   });
   return { images, log, lost, time, world };
 }
 
-test('an image that hosts boot is here and held, and takes no slot of a fetch', async () => {
+test('an image that hosts boot is here and pinned, and takes no slot of a fetch', async () => {
   const { images, time, world } = setUp();
   images.want([deployment('a', '1'), deployment('b', '1'), deployment('c', '2')]);
   expect(images.find(deployment('a', '1')).kind).toBe('waiting');
@@ -64,7 +64,7 @@ test('an image that hosts boot is here and held, and takes no slot of a fetch', 
     kind: 'ready',
     image: { kernelArguments: reference('1') },
   });
-  expect([...world.held]).toEqual([reference('1'), reference('2')]);
+  expect([...world.pinned]).toEqual([reference('1'), reference('2')]);
   expect([world.slots, world.asked]).toEqual([0, 2]);
 });
 
@@ -74,7 +74,7 @@ test('an image that no host boots any more is released', async () => {
   await time.run(1);
   images.want([deployment('a', '2')]);
   await time.run(1);
-  expect([...world.held]).toEqual([reference('2')]);
+  expect([...world.pinned]).toEqual([reference('2')]);
   expect(images.find(deployment('a', '1'))).toMatchObject({ kind: 'waiting' });
 });
 
@@ -98,7 +98,7 @@ test('an image is asked for as the newest snapshot says, and stays when it is he
   images.want([withCa('CA 3')]);
   await time.run(60_000);
   expect(images.find(withCa('CA 3')).kind).toBe('ready');
-  expect([world.asked, [...world.held]]).toEqual([2, [reference('1')]]);
+  expect([world.asked, [...world.pinned]]).toEqual([2, [reference('1')]]);
 });
 
 test('an image that cannot be fetched is tried for ever, and the reason is reported', async () => {
@@ -124,9 +124,9 @@ test('an image that the disk lost is fetched again, and no host boots it meanwhi
   lost.add(reference('1'));
   await time.run(60_000);
   expect(images.find(deployment('a', '1')).kind).toBe('waiting');
-  expect([...world.held]).toEqual([]);
+  expect([...world.pinned]).toEqual([]);
   world.isAway = false;
   await time.run(20_000);
   expect(images.find(deployment('a', '1')).kind).toBe('ready');
-  expect([...world.held]).toEqual([reference('1')]);
+  expect([...world.pinned]).toEqual([reference('1')]);
 });

@@ -1,6 +1,6 @@
 /**
- * Kernels and ramdisks of hosts that run without a disk. They are held here for as long as the boot
- * snapshot names them, so such a host boots at any time, also while the control plane and the
+ * Kernels and ramdisks of hosts that run without a disk. They are pinned here for as long as the
+ * boot snapshot names them, so such a host boots at any time, also while the control plane and the
  * registry are unreachable.
  *
  * N1 A host boots what its snapshot names, and nothing until that is here whole.
@@ -26,7 +26,7 @@ import {
 export interface NetbootImagesParts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly images: Pick<HostImages, 'hold'>;
+  readonly images: Pick<HostImages, 'pin'>;
   readonly architecture: ImageArchitecture;
   /**
    * The credential that is known now: nothing waits for a secret while hosts wait for their boot.
@@ -63,7 +63,7 @@ export class NetbootImages {
     this.#parts = parts;
   }
 
-  /** From here on these are held, and no others. */
+  /** From here on these are pinned, and no others. */
   want(deployments: readonly agent.Deployment[]): void {
     const named = new Map<string, agent.Deployment>();
     for (const one of deployments) {
@@ -99,14 +99,14 @@ export class NetbootImages {
     this.want([]);
   }
 
-  /** Holds it until it is wanted no more (N2). Never rejects. */
+  /** Pins it until it is wanted no more (N2). Never rejects. */
   async #keep(deployment: DeploymentId, wanted: Wanted): Promise<void> {
     const { signal } = wanted.stop;
     while (!signal.aborted) {
       const { from, changed } = wanted;
       const trying = AbortSignal.any([signal, changed.signal]);
       try {
-        const pinned = await this.#hold(from, deployment, wanted, trying);
+        const pinned = await this.#pin(from, deployment, wanted, trying);
         do await pause(this.#parts.clock, recheckMs, signal);
         while (!signal.aborted && (await pinned.isWhole()));
         wanted.image = undefined;
@@ -127,7 +127,7 @@ export class NetbootImages {
     }
   }
 
-  async #hold(
+  async #pin(
     from: agent.HostImage,
     deployment: DeploymentId,
     wanted: Wanted,
@@ -136,7 +136,7 @@ export class NetbootImages {
     const { architecture, credential, images } = this.#parts;
     const asked = await wantedImage(from, architecture, 'netboot', credential);
     if ('type' in asked) throw new Error(asked.message);
-    const pinned = await images.hold(deployment, asked, signal, (progress) => {
+    const pinned = await images.pin(deployment, asked, signal, (progress) => {
       wanted.words = wordsOf(progress);
     });
     pinned.giveBackSlot();

@@ -61,23 +61,23 @@ function served(bytes: Uint8Array, gate: (at: number) => Promise<void> = async (
   return { source, asked };
 }
 
-async function hold(
+async function pin(
   cache: BlobCache,
   bytes: Buffer,
   { source }: Served = served(bytes),
   signal = never,
 ): Promise<Digest> {
   const digest = digestOf(bytes);
-  await cache.hold({ digest, sizeBytes: bytes.length }, source, signal, () => {});
+  await cache.pin({ digest, sizeBytes: bytes.length }, source, signal, () => {});
   return digest;
 }
 
 test('the cache fetches a blob once, and finds it again after a restart', async () => {
   const bytes = bytesOf('a');
   const first = served(bytes);
-  const digest = await hold(await open(), bytes, first);
+  const digest = await pin(await open(), bytes, first);
   const cache = await open();
-  await hold(cache, bytes, first);
+  await pin(cache, bytes, first);
   expect(first.asked).toEqual([0]);
   const found = cache.find(digest);
   expect(found).toEqual({ path: join(folder, hexOf(digest)), sizeBytes: bytes.length });
@@ -111,7 +111,7 @@ test('a blob gets its final name only after all its bytes are durable (B1)', asy
       await files.rename(from, to);
     },
   };
-  await hold(await open(100_000, watched), bytesOf('a'));
+  await pin(await open(100_000, watched), bytesOf('a'));
   expect(renamed).toEqual([true]);
 });
 
@@ -122,7 +122,7 @@ describe('what a dead agent left', () => {
     const cache = await open();
     expect(cache.find(digestOf(bytes))).toBeUndefined();
     const rest = served(bytes);
-    const digest = await hold(cache, bytes, rest);
+    const digest = await pin(cache, bytes, rest);
     expect(rest.asked).toEqual([4_321]);
     expect((await readFile(cache.find(digest)?.path ?? '')).equals(bytes)).toBe(true);
     expect(await readdir(folder)).toEqual([hexOf(digest)]);
@@ -139,17 +139,17 @@ describe('what a dead agent left', () => {
     await writeFile(path, bytes.subarray(0, 4_000));
     await damage(path);
     const cache = await open();
-    const digest = await hold(cache, bytes);
+    const digest = await pin(cache, bytes);
     expect((await readFile(cache.find(digest)?.path ?? '')).equals(bytes)).toBe(true);
   });
 
   test('is fetched again when its bytes have changed on the disk', async () => {
     const bytes = bytesOf('a');
-    const digest = await hold(await open(), bytes);
+    const digest = await pin(await open(), bytes);
     await writeFile(join(folder, hexOf(digest)), Buffer.from(bytes).fill('b', 5_000, 5_001));
     const again = served(bytes);
     const cache = await open();
-    await hold(cache, bytes, again);
+    await pin(cache, bytes, again);
     expect(again.asked).toEqual([0]);
     expect((await readFile(cache.find(digest)?.path ?? '')).equals(bytes)).toBe(true);
   });
@@ -159,11 +159,11 @@ test('a blob with another digest is refused, and none of its bytes stays in use'
   const bytes = bytesOf('a');
   const cache = await open();
   const wrong = served(Buffer.from(bytes).fill('b', 9_999));
-  await expect(hold(cache, bytes, wrong)).rejects.toMatchObject({ kind: 'digestMismatch' });
+  await expect(pin(cache, bytes, wrong)).rejects.toMatchObject({ kind: 'digestMismatch' });
   expect(cache.find(digestOf(bytes))).toBeUndefined();
   // The next one begins at its beginning.
   const right = served(bytes);
-  await hold(cache, bytes, right);
+  await pin(cache, bytes, right);
   expect(right.asked).toEqual([0]);
 });
 
@@ -173,11 +173,11 @@ describe('the limit', () => {
     const [a, b, c, d] = [bytesOf('a'), bytesOf('b'), bytesOf('c'), bytesOf('d')];
     for (const each of [a, b, c]) {
       nowMs += 1_000;
-      cache.release(await hold(cache, each));
+      cache.unpin(await pin(cache, each));
     }
     nowMs += 1_000;
-    cache.release(await hold(cache, a));
-    await hold(cache, d);
+    cache.unpin(await pin(cache, a));
+    await pin(cache, d);
     const there = [a, b, c, d].map((each) => cache.find(digestOf(each)) !== undefined);
     expect(there).toEqual([true, false, true, true]);
     expect(await readdir(folder)).toHaveLength(3);
@@ -185,13 +185,13 @@ describe('the limit', () => {
 
   test('a blob that can never fit drops no other blob', async () => {
     const cache = await open(30_000);
-    const [held, free, large] = [bytesOf('a'), bytesOf('b'), bytesOf('c', 20_001)];
-    await hold(cache, held);
-    cache.release(await hold(cache, free));
-    await expect(hold(cache, large)).rejects.toThrow('full of images that are in use');
+    const [pinned, free, large] = [bytesOf('a'), bytesOf('b'), bytesOf('c', 20_001)];
+    await pin(cache, pinned);
+    cache.unpin(await pin(cache, free));
+    await expect(pin(cache, large)).rejects.toThrow('full of images that are in use');
     expect(cache.find(digestOf(free))).toBeDefined();
-    cache.release(digestOf(held));
-    await hold(cache, large);
+    cache.unpin(digestOf(pinned));
+    await pin(cache, large);
     expect(cache.find(digestOf(free))).toBeUndefined();
   });
 
@@ -200,13 +200,13 @@ describe('the limit', () => {
     const [first, second, third] = [bytesOf('a'), bytesOf('b'), bytesOf('c')];
     for (const bytes of [first, second, third]) {
       nowMs += 1_000;
-      cache.release(await hold(cache, bytes));
+      cache.unpin(await pin(cache, bytes));
     }
     cache.prefer([digestOf(first), digestOf(second)]);
     expect(cache.roomBytes).toBe(10_000);
-    const digest = await hold(cache, bytesOf('d', 20_000));
+    const digest = await pin(cache, bytesOf('d', 20_000));
     expect(cache.roomBytes).toBe(0);
-    cache.release(digest);
+    cache.unpin(digest);
     expect(cache.roomBytes).toBe(20_000);
     const here = [first, second, third].map((bytes) => cache.find(digestOf(bytes)) !== undefined);
     expect(here).toEqual([false, true, false]);
@@ -215,21 +215,21 @@ describe('the limit', () => {
   test('is kept when all blobs are in use: the next fetch waits', async () => {
     const cache = await open(20_000);
     const [a, b, c] = ['a', 'b', 'c'].map((seed) => bytesOf(seed)) as [Buffer, Buffer, Buffer];
-    await hold(cache, a);
-    const digest = await hold(cache, b);
-    await expect(hold(cache, c)).rejects.toMatchObject({
+    await pin(cache, a);
+    const digest = await pin(cache, b);
+    await expect(pin(cache, c)).rejects.toMatchObject({
       kind: 'unreachable',
       message: expect.stringContaining('full of images that are in use'),
     });
-    cache.release(digest);
-    await hold(cache, c);
+    cache.unpin(digest);
+    await pin(cache, c);
     expect(cache.find(digest)).toBeUndefined();
   });
 
   test('counts parts, and holds at the next start', async () => {
     await writeFile(join(folder, `${'0'.repeat(64)}.part`), bytesOf('x', 15_000));
     const cache = await open(20_000);
-    await hold(cache, bytesOf('a'));
+    await pin(cache, bytesOf('a'));
     expect(await readdir(folder)).toEqual([hexOf(digestOf(bytesOf('a')))]);
     await open(5_000);
     expect(await readdir(folder)).toEqual([]);
@@ -244,7 +244,7 @@ describe('several who want one blob', () => {
     const heard: number[] = [];
     const wanted = { digest: digestOf(bytes), sizeBytes: bytes.length };
     await Promise.all(
-      [1, 2, 3].map(() => cache.hold(wanted, one.source, never, (count) => heard.push(count))),
+      [1, 2, 3].map(() => cache.pin(wanted, one.source, never, (count) => heard.push(count))),
     );
     expect(one.asked).toEqual([0]);
     expect(heard.filter((count) => count === bytes.length)).toHaveLength(3);
@@ -256,23 +256,23 @@ describe('several who want one blob', () => {
     const slow = served(bytes, (at) => (at >= 3_000 ? gate.promise : Promise.resolve()));
     const cache = await open();
     const [first, second] = [new AbortController(), new AbortController()];
-    const holds = [first, second].map(({ signal }) => hold(cache, bytes, slow, signal));
-    const outcomes = Promise.allSettled(holds);
+    const pins = [first, second].map(({ signal }) => pin(cache, bytes, slow, signal));
+    const outcomes = Promise.allSettled(pins);
     first.abort();
-    await expect(holds[0]).rejects.toMatchObject({ kind: 'cancelled' });
+    await expect(pins[0]).rejects.toMatchObject({ kind: 'cancelled' });
     gate.resolve();
-    await expect(holds[1]).resolves.toBe(digestOf(bytes));
+    await expect(pins[1]).resolves.toBe(digestOf(bytes));
     await outcomes;
     const other = bytesOf('b');
     const stuck = Promise.withResolvers<void>();
     const never = served(other, (at) => (at >= 3_000 ? stuck.promise : Promise.resolve()));
     const only = new AbortController();
-    const lost = hold(cache, other, never, only.signal);
+    const lost = pin(cache, other, never, only.signal);
     only.abort();
     await expect(lost).rejects.toMatchObject({ kind: 'cancelled' });
     stuck.resolve();
     // A caller that arrives while it ends gets the blob from a fetch of its own.
-    await hold(cache, other);
+    await pin(cache, other);
     expect(cache.find(digestOf(other))).toBeDefined();
   });
 
@@ -290,7 +290,7 @@ describe('several who want one blob', () => {
     };
     const [own, other] = [served(bytes), served(bytes)];
     const outcomes = Promise.allSettled(
-      [{ source: refusing, asked: [] }, own, other].map((each) => hold(cache, bytes, each)),
+      [{ source: refusing, asked: [] }, own, other].map((each) => pin(cache, bytes, each)),
     );
     await expect.poll(() => asked).toEqual(['first']);
     refused.resolve();
@@ -310,38 +310,38 @@ describe('what was found right in this life', () => {
   ])('is fetched again when it was %s since', async (_, harm) => {
     const bytes = bytesOf('a');
     const cache = await open(20_000);
-    const digest = await hold(cache, bytes);
+    const digest = await pin(cache, bytes);
     const path = join(folder, hexOf(digest));
     await harm(path);
     const again = served(bytes);
-    await Promise.all([hold(cache, bytes, again), hold(cache, bytes, again)]);
+    await Promise.all([pin(cache, bytes, again), pin(cache, bytes, again)]);
     expect(again.asked).toEqual([0]);
     expect((await readFile(path)).equals(bytes)).toBe(true);
-    // A caller that held the lost blob holds its replacement.
-    cache.release(digest);
-    cache.release(digest);
-    await hold(cache, bytesOf('b'));
-    await expect(hold(cache, bytesOf('c'))).rejects.toThrow('full of images that are in use');
-    cache.release(digest);
-    await hold(cache, bytesOf('c'));
+    // A caller that pinned the lost blob holds its replacement.
+    cache.unpin(digest);
+    cache.unpin(digest);
+    await pin(cache, bytesOf('b'));
+    await expect(pin(cache, bytesOf('c'))).rejects.toThrow('full of images that are in use');
+    cache.unpin(digest);
+    await pin(cache, bytesOf('c'));
   });
 
   test('is hashed again only after a reader has reported it as wrong', async () => {
     const bytes = bytesOf('a');
     const cache = await open();
-    const digest = await hold(cache, bytes);
+    const digest = await pin(cache, bytes);
     const path = join(folder, hexOf(digest));
     const { mtime } = await stat(path);
     await damage(path);
     await utimes(path, mtime, mtime);
-    expect(await cache.holdIfHere(digest)).toBe(true);
+    expect(await cache.pinIfHere(digest)).toBe(true);
     cache.doubt(digest);
     const again = served(bytes);
-    await hold(cache, bytes, again);
+    await pin(cache, bytes, again);
     expect(again.asked).toEqual([0]);
     expect((await readFile(path)).equals(bytes)).toBe(true);
     cache.doubt(digest);
-    await hold(cache, bytes, again);
+    await pin(cache, bytes, again);
     expect(again.asked).toEqual([0]);
   });
 });
@@ -355,7 +355,7 @@ describe('a folder that cannot be used', () => {
 
   test('is empty until it can be used, and then has all its blobs again', async () => {
     const bytes = bytesOf('a');
-    await hold(await open(), bytes);
+    await pin(await open(), bytes);
     const files = nodeLargeFiles();
     let isBroken = true;
     const list: typeof files.list = async (path) => {
@@ -364,14 +364,14 @@ describe('a folder that cannot be used', () => {
     };
     const cache = await open(20_000, { ...files, list });
     const again = served(bytes);
-    await expect(hold(cache, bytes, again)).rejects.toMatchObject(refusal);
+    await expect(pin(cache, bytes, again)).rejects.toMatchObject(refusal);
     expect(cache.find(digestOf(bytes))).toBeUndefined();
-    expect(await cache.holdIfHere(digestOf(bytes))).toBe(false);
+    expect(await cache.pinIfHere(digestOf(bytes))).toBe(false);
     isBroken = false;
     // A caller that needs only what is here fetches nothing first.
-    expect(await cache.holdIfHere(digestOf(bytes))).toBe(true);
-    cache.release(digestOf(bytes));
-    await hold(cache, bytes, again);
+    expect(await cache.pinIfHere(digestOf(bytes))).toBe(true);
+    cache.unpin(digestOf(bytes));
+    await pin(cache, bytes, again);
     expect(again.asked).toEqual([]);
   });
 
@@ -386,11 +386,11 @@ describe('a folder that cannot be used', () => {
       };
     const [openPart, remove] = [harmed(files.openPart), harmed(files.remove)];
     const [old, bytes] = [bytesOf('o'), bytesOf('a')];
-    await hold(await open(), old);
+    await pin(await open(), old);
     const cache = await open(10_000, { ...files, openPart, remove });
-    await expect(hold(cache, bytes)).rejects.toMatchObject(refusal);
+    await expect(pin(cache, bytes)).rejects.toMatchObject(refusal);
     isBroken = false;
-    await hold(cache, bytes);
+    await pin(cache, bytes);
     expect(cache.find(digestOf(bytes))).toBeDefined();
   });
 
@@ -409,7 +409,7 @@ describe('a folder that cannot be used', () => {
     const cache = await BlobCache.open({ hashes: callersHashes, ...parts, folder: below });
     await rm(below, { recursive: true });
     isReadOnly = true;
-    await expect(hold(cache, bytesOf('a'))).rejects.toMatchObject({ kind: 'noSpace' });
+    await expect(pin(cache, bytesOf('a'))).rejects.toMatchObject({ kind: 'noSpace' });
     expect(told).toEqual([refused]);
   });
 
@@ -421,17 +421,17 @@ describe('a folder that cannot be used', () => {
     const parts = { files: nodeLargeFiles(), clock, log: quietLog, bytesMax: 100_000 };
     const cache = await BlobCache.open({ hashes: callersHashes, ...parts, folder: below, prepare });
     const bytes = bytesOf('a');
-    await expect(hold(cache, bytes)).rejects.toMatchObject({ kind: 'noSpace' });
+    await expect(pin(cache, bytes)).rejects.toMatchObject({ kind: 'noSpace' });
     await rm(below);
-    await hold(cache, bytes);
+    await pin(cache, bytes);
     await rm(below, { recursive: true });
-    await expect(hold(cache, bytes)).rejects.toMatchObject({ kind: 'noSpace' });
-    await hold(cache, bytes);
+    await expect(pin(cache, bytes)).rejects.toMatchObject({ kind: 'noSpace' });
+    await pin(cache, bytes);
     expect(await readdir(below)).toEqual([hexOf(digestOf(bytes))]);
   });
 });
 
-test('a held blob stays even if its time of use cannot be written', async () => {
+test('a pinned blob stays even if its time of use cannot be written', async () => {
   const files = nodeLargeFiles();
   let isFailing = false;
   const touch: typeof files.touch = async (...note) => {
@@ -439,14 +439,14 @@ test('a held blob stays even if its time of use cannot be written', async () => 
     await files.touch(...note);
   };
   const cache = await open(20_000, { ...files, touch });
-  const digest = await hold(cache, bytesOf('a'));
+  const digest = await pin(cache, bytesOf('a'));
   isFailing = true;
   const again = served(bytesOf('a'));
-  await hold(cache, bytesOf('a'), again);
+  await pin(cache, bytesOf('a'), again);
   expect(again.asked).toEqual([]);
-  cache.release(digest);
-  await hold(cache, bytesOf('b'));
-  await expect(hold(cache, bytesOf('c'))).rejects.toThrow('full of images that are in use');
+  cache.unpin(digest);
+  await pin(cache, bytesOf('b'));
+  await expect(pin(cache, bytesOf('c'))).rejects.toThrow('full of images that are in use');
   expect(cache.find(digest)).toBeDefined();
 });
 
@@ -457,7 +457,7 @@ describe('a blob on its way', () => {
     const letGo = Promise.withResolvers<void>();
     const gate = (at: number) => (at < 2_500_000 ? Promise.resolve() : letGo.promise);
     const cache = await open(5_000_000);
-    const holding = hold(cache, bytes, served(bytes, gate));
+    const pinning = pin(cache, bytes, served(bytes, gate));
     await expect.poll(() => cache.coming(digest)).toBeDefined();
     const coming = cache.coming(digest);
     expect(coming?.sizeBytes).toBe(bytes.length);
@@ -468,7 +468,7 @@ describe('a blob on its way', () => {
     expect(cache.find(digest)).toBeUndefined();
     letGo.resolve();
     expect(await coming?.readable(bytes.length - 1, never)).toBe(bytes.length);
-    await holding;
+    await pinning;
     expect(cache.coming(digest)).toBeUndefined();
     expect(cache.find(digest)).toBeDefined();
   });
@@ -482,14 +482,14 @@ describe('a blob on its way', () => {
     const other = Buffer.concat([bytes.subarray(0, 2_999_000), Buffer.alloc(1_000)]);
     const source = served(other, gate);
     const wanted = { digest, sizeBytes: bytes.length };
-    const holding = cache
-      .hold(wanted, source.source, never, () => {})
+    const pinning = cache
+      .pin(wanted, source.source, never, () => {})
       .catch((error: unknown) => error);
     await expect.poll(() => cache.coming(digest)).toBeDefined();
     const coming = cache.coming(digest);
     const end = coming?.readable(bytes.length - 1, never);
     letGo.resolve();
     await expect(end).rejects.toThrow('does not come to its end');
-    expect(await holding).toMatchObject({ kind: 'digestMismatch' });
+    expect(await pinning).toMatchObject({ kind: 'digestMismatch' });
   });
 });

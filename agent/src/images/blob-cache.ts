@@ -8,14 +8,14 @@
  *    again when its file has changed since the last check, or when a reader has reported it
  *    damaged.
  * B3 The files together, including parts and fetches under way, have at most `bytesMax` bytes. The
- *    least recently used file goes first, preferred ones last; held ones stay. Nothing is dropped
+ *    least recently used file goes first, preferred ones last; pinned ones stay. Nothing is dropped
  *    for a blob that would not fit even then.
  * B4 A blob that several callers want is fetched once. The fetch stops when none of them wants it
  *    any more. When the registry of one caller refuses, a caller that has joined its fetch asks its
  *    own registry.
- * B5 A held blob was verified in this life, and it is never dropped. If it is lost or damaged all
+ * B5 A pinned blob was verified in this life, and it is never dropped. If it is lost or damaged all
  *    the same, the next request notices that and fetches it again.
- * B6 While the folder cannot be used, blobs cannot be held; nothing else is affected.
+ * B6 While the folder cannot be used, blobs cannot be pinned; nothing else is affected.
  * B7 A blob may be read while it is fetched, except for its end (`coming-bytes.ts`).
  */
 import {
@@ -103,8 +103,8 @@ const refusals = [
 export class BlobCache {
   readonly #parts: BlobCacheParts;
   readonly #entries = new Map<Digest, Entry>();
-  /** Only of held blobs; the count also stays while a lost blob is fetched again. */
-  readonly #holds = new Map<Digest, number>();
+  /** Only of pinned blobs; the count also stays while a lost blob is fetched again. */
+  readonly #pins = new Map<Digest, number>();
   readonly #fetching = new Map<Digest, Fetching>();
   /** Parts that an earlier start or a failure left, and their sizes. */
   readonly #left = new Map<Digest, number>();
@@ -144,9 +144,9 @@ export class BlobCache {
     return { path: partOf(this.#path(digest)), sizeBytes, readable: coming.reader() };
   }
 
-  /** The space for new blobs without dropping any that is held, preferred or under way. */
+  /** The space for new blobs without dropping any that is pinned, preferred or under way. */
   get roomBytes(): number {
-    return this.#roomBeside((digest) => this.#holds.has(digest) || this.#preferred.has(digest));
+    return this.#roomBeside((digest) => this.#pins.has(digest) || this.#preferred.has(digest));
   }
 
   #roomBeside(stays: (digest: Digest) => boolean): number {
@@ -161,22 +161,22 @@ export class BlobCache {
     return (this.#left.get(digest) ?? 0) > 0 || this.#fetching.has(digest);
   }
 
-  /** Its bytes, of a blob that is held. */
+  /** Its bytes, of a blob that is pinned. */
   read(digest: Digest): AsyncIterable<Uint8Array> {
     return this.#parts.files.read(this.#path(digest));
   }
 
-  /** True when the blob is here whole, or now held; see `hold`. */
-  async holdIfHere(digest: Digest): Promise<boolean> {
+  /** True when the blob is here whole, or now pinned; see `pin`. */
+  async pinIfHere(digest: Digest): Promise<boolean> {
     // A blob in an unreadable folder counts as absent; a later fetch reports the error.
     await this.#load().catch(() => {});
     const entry = this.#entries.get(digest);
     if (entry === undefined) return false;
-    this.#holds.set(digest, (this.#holds.get(digest) ?? 0) + 1);
+    this.#pins.set(digest, (this.#pins.get(digest) ?? 0) + 1);
     entry.usedAtMs = this.#parts.clock.nowMs();
     entry.proving ??= this.#prove(digest, entry);
     if (await entry.proving) return true;
-    this.release(digest);
+    this.unpin(digest);
     // Other callers that have waited for the same proof find the blob gone, or fetched anew.
     if (this.#entries.get(digest) !== entry) return false;
     this.#entries.delete(digest);
@@ -185,11 +185,11 @@ export class BlobCache {
   }
 
   /**
-   * Fetches the blob if it is not here, and keeps it until `release`. Rejects with `OciError`, and
-   * then holds nothing. `onBytes` receives the number of bytes that are here. The caller that
+   * Fetches the blob if it is not here, and keeps it until `unpin`. Rejects with `OciError`, and
+   * then pins nothing. `onBytes` receives the number of bytes that are here. The caller that
    * begins the fetch sets its retries: `retryDelaysMs`, see `BlobFetch`.
    */
-  async hold(
+  async pin(
     wanted: Wanted,
     source: BlobSource,
     signal: AbortSignal,
@@ -198,7 +198,7 @@ export class BlobCache {
   ): Promise<void> {
     const { digest } = wanted;
     await this.#load();
-    while (!(await this.holdIfHere(digest))) {
+    while (!(await this.pinIfHere(digest))) {
       if (signal.aborted) throw new OciError('cancelled', 'given up');
       const joined = this.#fetching.get(digest);
       const fetching = joined ?? this.#begin(wanted, source, retryDelaysMs);
@@ -213,11 +213,11 @@ export class BlobCache {
     }
   }
 
-  /** Ends one `hold`. */
-  release(digest: Digest): void {
-    const holds = (this.#holds.get(digest) ?? 0) - 1;
-    if (holds > 0) this.#holds.set(digest, holds);
-    else this.#holds.delete(digest);
+  /** Ends one `pin`. */
+  unpin(digest: Digest): void {
+    const pins = (this.#pins.get(digest) ?? 0) - 1;
+    if (pins > 0) this.#pins.set(digest, pins);
+    else this.#pins.delete(digest);
   }
 
   /** A reader found it wrong, or could not read it: it is hashed before it is used again. */
@@ -385,7 +385,7 @@ export class BlobCache {
   async #makeRoom(): Promise<void> {
     const { bytesMax } = this.#parts;
     const message = `the image cache of ${bytesMax} bytes is full of images that are in use`;
-    if (this.#roomBeside((digest) => this.#holds.has(digest)) < 0) {
+    if (this.#roomBeside((digest) => this.#pins.has(digest)) < 0) {
       throw new OciError('unreachable', message);
     }
     for (const [digest, sizeBytes] of [...this.#left]) {
@@ -411,9 +411,9 @@ export class BlobCache {
     return true;
   }
 
-  /** Entries that are not held. */
+  /** Entries that are not pinned. */
   #free(): [Digest, Entry][] {
-    return [...this.#entries].filter(([digest]) => !this.#holds.has(digest));
+    return [...this.#entries].filter(([digest]) => !this.#pins.has(digest));
   }
 
   /** A file that cannot be removed is unusable all the same. */

@@ -99,7 +99,7 @@ test('garm-T10: a blob that a mirror altered is fetched again from the next plac
   const cache = await open();
   good.letTo(bytes.length);
   const told: number[] = [];
-  await cache.hold(wanted, source, never, (each) => told.push(each));
+  await cache.pin(wanted, source, never, (each) => told.push(each));
   expect((await gathered(cache.read(digest))).equals(bytes)).toBe(true);
   expect(told.at(-1)).toBe(bytes.length);
   expect(told.lastIndexOf(0), 'begun anew').toBeGreaterThan(0);
@@ -128,11 +128,11 @@ describe('a disk that is slow to make durable', () => {
     source.letTo(large.length);
     const cache = await open(1e9, filesWith(slow.promise));
     const told: number[] = [];
-    const holding = cache.hold(wantedLarge, source, never, (each) => told.push(each));
+    const pinning = cache.pin(wantedLarge, source, never, (each) => told.push(each));
     await expect.poll(() => told.at(-1), { timeout: 20_000 }).toBe(large.length);
     expect(cache.find(wantedLarge.digest)).toBeUndefined();
     slow.resolve();
-    await holding;
+    await pinning;
     expect(cache.find(wantedLarge.digest)).toBeDefined();
   });
 
@@ -143,8 +143,8 @@ describe('a disk that is slow to make durable', () => {
     const source = new GatedSource(large);
     source.letTo(90 * 1024 * 1024);
     const cache = await open(1e9, filesWith(refusing));
-    const holding = cache.hold(wantedLarge, source, never, () => {});
-    await expect(holding).rejects.toMatchObject({ kind: 'noSpace' });
+    const pinning = cache.pin(wantedLarge, source, never, () => {});
+    await expect(pinning).rejects.toMatchObject({ kind: 'noSpace' });
     expect(cache.find(wantedLarge.digest)).toBeUndefined();
   });
 });
@@ -170,7 +170,7 @@ describe('a registry that has trouble', () => {
   test('is asked again after a pause, or after the time that it names', async () => {
     const { source } = failing(away, new OciError('tooMany', 'slowly', 7_000), away);
     const cache = await open();
-    await cache.hold(wanted, source, never, () => {}, [1_000, 2_000, 4_000]);
+    await cache.pin(wanted, source, never, () => {}, [1_000, 2_000, 4_000]);
     expect(waits).toEqual([1_000, 7_000, 4_000]);
   });
 
@@ -181,8 +181,8 @@ describe('a registry that has trouble', () => {
   ])('is not asked %s', async (_, errors, times) => {
     const { source, left } = failing(...errors);
     const cache = await open();
-    const holding = cache.hold(wanted, source, never, () => {}, [1_000]);
-    await expect(holding).rejects.toBe(errors.at(-1));
+    const pinning = cache.pin(wanted, source, never, () => {}, [1_000]);
+    await expect(pinning).rejects.toBe(errors.at(-1));
     expect(waits).toHaveLength(times);
     expect(left).toHaveLength(0);
     expect(cache.find(digest)).toBeUndefined();
@@ -196,7 +196,7 @@ describe('a disk that is full', () => {
   async function withOther(cache: BlobCache): Promise<void> {
     const source = new GatedSource(other);
     source.letTo(other.length);
-    await cache.hold(otherWanted, source, never, () => {});
+    await cache.pin(otherWanted, source, never, () => {});
   }
 
   /** The real files on a disk that takes so many bytes. */
@@ -214,18 +214,18 @@ describe('a disk that is full', () => {
     const cache = await open(100_000_000, small(3_200_000));
     await withOther(cache);
     const source = new GatedSource();
-    await expect(cache.hold(wanted, source, never, () => {})).rejects.toMatchObject({
+    await expect(cache.pin(wanted, source, never, () => {})).rejects.toMatchObject({
       kind: 'noSpace',
       message: `the image needs 3000000 bytes in ${folder}, whose disk has 2700000 left`,
     });
     expect(source.asked).toEqual([]);
-    cache.release(otherWanted.digest);
+    cache.unpin(otherWanted.digest);
     // Nothing is dropped for a blob that would not fit even then.
     const larger = { ...wanted, sizeBytes: 4_000_000 };
-    await expect(cache.hold(larger, source, never, () => {})).rejects.toThrow('needs 4000000');
+    await expect(cache.pin(larger, source, never, () => {})).rejects.toThrow('needs 4000000');
     expect(cache.find(otherWanted.digest)).toBeDefined();
     source.letTo(bytes.length);
-    await cache.hold(wanted, source, never, () => {});
+    await cache.pin(wanted, source, never, () => {});
     expect(cache.find(otherWanted.digest)).toBeUndefined();
   });
 
@@ -249,7 +249,7 @@ describe('a disk that is full', () => {
   test('a disk that fills up under a manifest takes the manifest at the next write', async () => {
     const cache = await open(100_000_000, filling());
     await withOther(cache);
-    cache.release(otherWanted.digest);
+    cache.unpin(otherWanted.digest);
     refusals = 1;
     const manifest = bytes.slice(0, 100_000);
     const registry = {
@@ -261,19 +261,19 @@ describe('a disk that is full', () => {
     expect(Buffer.from(found).equals(manifest)).toBe(true);
   });
 
-  test('a disk that fills up midway costs what is not held, and then the fetch', async () => {
+  test('a disk that fills up midway costs what is not pinned, and then the fetch', async () => {
     const cache = await open(100_000_000, filling());
     await withOther(cache);
     const source = new GatedSource();
     source.letTo(bytes.length);
     refusals = 1;
-    await expect(cache.hold(wanted, source, never, () => {})).rejects.toMatchObject({
+    await expect(cache.pin(wanted, source, never, () => {})).rejects.toMatchObject({
       kind: 'noSpace',
       message: expect.stringContaining('is full of what is in use'),
     });
-    cache.release(otherWanted.digest);
+    cache.unpin(otherWanted.digest);
     refusals = 1;
-    await cache.hold(wanted, source, never, () => {});
+    await cache.pin(wanted, source, never, () => {});
     expect(cache.find(otherWanted.digest)).toBeUndefined();
     expect((await gathered(cache.read(digest))).equals(bytes)).toBe(true);
   });

@@ -7,7 +7,8 @@
  * F2 A transient failure is retried as often as the caller says, after the caller's delays, or
  *    later when the other side asks for it.
  * F3 Received bytes are gathered in one buffer. A thread hashes them there while they are written.
- * F4 The error says that the disk is full only after everything that is not held has been dropped.
+ * F4 The error says that the disk is full only after everything that is not pinned has been
+ *    dropped.
  */
 
 import { copyInto, giveBack } from '@rackwright/bytes';
@@ -39,7 +40,7 @@ export interface BlobFetchParts {
   /** The part file. */
   readonly path: string;
   readonly folder: string;
-  /** Drops the least recently used blob that is not held; false: there is none. */
+  /** Drops the least recently used blob that is not pinned; false: there is none. */
   dropOldest(): Promise<boolean>;
   /** The total size of the blobs that `dropOldest` can drop. */
   droppableBytes(): number;

@@ -26,10 +26,10 @@ export async function cachedManifest(
   digest: Digest,
   sizeBytes?: number,
 ): Promise<Uint8Array> {
-  if (!(await cache.holdIfHere(digest))) {
+  if (!(await cache.pinIfHere(digest))) {
     const bytes = await registry.manifest(repository, digest, signal);
     const wanted = { digest, sizeBytes: sizeBytes ?? bytes.length };
-    await cache.hold(wanted, inMemory(bytes), signal, () => {});
+    await cache.pin(wanted, inMemory(bytes), signal, () => {});
   }
   pinned.push(digest);
   return readSmall(cache, digest, manifestBytesMax);

@@ -89,8 +89,8 @@ const byUrl = (changes: Partial<FromWeb> = {}) => ({
 
 test('an image is found through its index, and only what is needed of it is fetched', async () => {
   const { cache, images, requests, told, tell } = await setUp();
-  const held = await images.hold('h1', wanted(), never, tell);
-  expect(held.image).toMatchObject({
+  const pinned = await images.pin('h1', wanted(), never, tell);
+  expect(pinned.image).toMatchObject({
     ...{ version: '12.9', disk: { format: 'raw', architecture: 'arm64' } },
   });
   expect(requests.map(({ url: each }) => new URL(each).pathname)).toEqual([
@@ -99,7 +99,7 @@ test('an image is found through its index, and only what is needed of it is fetc
     `/v2/os/debian/blobs/${raw.digest}`,
   ]);
   expect(told.at(-1)).toEqual({ phase: 'fetching', fetchedBytes: 20_000, allBytes: 20_000 });
-  held.release();
+  pinned.release();
   await images.prefetch(wanted(digestOf(index), 'netboot'), never, tell);
   for (const bytes of [kernel, initrd]) {
     expect(cache.find(digestOf(bytes))?.sizeBytes).toBe(bytes.length);
@@ -110,9 +110,9 @@ test('an image is found through its index, and only what is needed of it is fetc
 test('a disk image named by URL is fetched once, under its declared digest', async () => {
   const { cache, images, requests, tell } = await setUp();
   const ask = byUrl({ format: 'raw', compression: 'zstd', contentBytes: 5 });
-  const held = await images.hold('h', ask, never, tell);
-  expect(held.image.disk).toMatchObject({ format: 'raw', compression: 'zstd', contentBytes: 5 });
-  held.release();
+  const pinned = await images.pin('h', ask, never, tell);
+  expect(pinned.image.disk).toMatchObject({ format: 'raw', compression: 'zstd', contentBytes: 5 });
+  pinned.release();
   expect(cache.find(raw.digest)?.sizeBytes).toBe(20_000);
   await images.prefetch(ask, never, tell);
   expect(requests.map(({ method }) => method)).toEqual(['HEAD', 'GET']);
@@ -123,57 +123,57 @@ test('a disk image named by URL is fetched again when its file was cut short', a
   await before.images.prefetch(byUrl(), never, before.tell);
   await truncate(before.cache.find(raw.digest)?.path ?? '', 15_000);
   const { cache, images, tell } = await setUp();
-  const held = await images.hold('h', byUrl(), never, tell);
-  expect(held.image.disk?.blob.sizeBytes).toBe(20_000);
+  const pinned = await images.pin('h', byUrl(), never, tell);
+  expect(pinned.image.disk?.blob.sizeBytes).toBe(20_000);
   expect(cache.find(raw.digest)?.sizeBytes).toBe(20_000);
-  held.release();
-  // Nothing stays held.
+  pinned.release();
+  // Nothing stays pinned.
   const other = Buffer.alloc(100_000, 'o');
   const source = { open: async () => ({ start: 0, chunks: pieces(other), close: () => {} }) };
   const wants = { digest: digestOf(other), sizeBytes: other.length };
-  await cache.hold(wants, source, never, () => {});
+  await cache.pin(wants, source, never, () => {});
 });
 
 test('a waiting host is told its place, and gets a slot that another host releases', async () => {
   const { images, tell, told } = await setUp();
-  const first = await images.hold('h1', wanted(), never, tell);
-  const second = images.hold('h2', wanted(), never, tell);
-  const third = images.hold('h3', wanted(), never, tell);
+  const first = await images.pin('h1', wanted(), never, tell);
+  const second = images.pin('h2', wanted(), never, tell);
+  const third = images.pin('h3', wanted(), never, tell);
   expect(told).toContainEqual({ phase: 'queued', position: 2 });
   first.release();
   (await second).release();
   (await third).release();
   // Letting go twice lets nobody else in.
   first.release();
-  const held = await images.hold('h1', wanted(), never, tell);
+  const pinned = await images.pin('h1', wanted(), never, tell);
   const stop = new AbortController();
-  const waiting = images.hold('h2', wanted(), stop.signal, tell);
+  const waiting = images.pin('h2', wanted(), stop.signal, tell);
   stop.abort();
   await expect(waiting).rejects.toThrow('given up');
-  held.release();
+  pinned.release();
 });
 
-test('a lost image is incomplete, and complete again once it is held again', async () => {
+test('a lost image is incomplete, and complete again once it is pinned again', async () => {
   const { cache, images, tell } = await setUp();
-  const held = await images.hold('h1', wanted(), never, tell);
-  held.giveBackSlot();
-  expect(await held.isWhole()).toBe(true);
+  const pinned = await images.pin('h1', wanted(), never, tell);
+  pinned.giveBackSlot();
+  expect(await pinned.isWhole()).toBe(true);
   await rm(cache.find(raw.digest)?.path ?? '');
-  expect(await held.isWhole()).toBe(false);
-  const again = await images.hold('h1', wanted(), never, tell);
-  expect([await held.isWhole(), await again.isWhole()]).toEqual([true, true]);
+  expect(await pinned.isWhole()).toBe(false);
+  const again = await images.pin('h1', wanted(), never, tell);
+  expect([await pinned.isWhole(), await again.isWhole()]).toEqual([true, true]);
 });
 
-test('a held image stays, and a released image makes room', async () => {
+test('a pinned image stays, and a released image makes room', async () => {
   const { cache, images, tell } = await setUp(22_000);
-  const held = await images.hold('h1', wanted(), never, tell);
+  const pinned = await images.pin('h1', wanted(), never, tell);
   const other = Buffer.alloc(15_000, 'o');
   blobs.set(digestOf(other), other);
   const source = { open: async () => ({ start: 0, chunks: pieces(other), close: () => {} }) };
   const fetch = () =>
-    cache.hold({ digest: digestOf(other), sizeBytes: other.length }, source, never, () => {});
+    cache.pin({ digest: digestOf(other), sizeBytes: other.length }, source, never, () => {});
   await expect(fetch()).rejects.toThrow('full of images that are in use');
-  held.release();
+  pinned.release();
   await fetch();
   expect(cache.find(raw.digest)).toBeUndefined();
 });
@@ -182,7 +182,7 @@ async function* pieces(bytes: Uint8Array) {
   yield bytes;
 }
 
-describe('what cannot be had leaves nothing held', () => {
+describe('what cannot be had leaves nothing pinned', () => {
   const named = (reference: string) => ({ ...wanted(), from: { ...wanted().from, reference } });
   test.each([
     ['a tag', 'malformed', named('r.example.org/x:1')],
@@ -192,25 +192,25 @@ describe('what cannot be had leaves nothing held', () => {
     ['another architecture', 'noPlatform', { ...wanted(), architecture: 'amd64' as const }],
     ['a kernel at a URL', 'malformed', { ...byUrl(), needs: 'netboot' as const }],
     ['what is larger than the cache', 'tooLarge', wanted()],
-  ])('%s is refused, and holds nothing', async (_, kind, ask) => {
+  ])('%s is refused, and pins nothing', async (_, kind, ask) => {
     const bytesMax = kind === 'tooLarge' ? 19_000 : 40_000;
     const { images, tell, cache } = await setUp(bytesMax);
-    await expect(images.hold('h1', ask, never, tell)).rejects.toMatchObject({ kind });
+    await expect(images.pin('h1', ask, never, tell)).rejects.toMatchObject({ kind });
     // The next one is admitted.
-    await expect(images.hold('h2', ask, never, tell)).rejects.toMatchObject({ kind });
+    await expect(images.pin('h2', ask, never, tell)).rejects.toMatchObject({ kind });
     // It fits only where nothing else has to stay.
     const other = Buffer.alloc(bytesMax, 'o');
     const source = { open: async () => ({ start: 0, chunks: pieces(other), close: () => {} }) };
-    await cache.hold({ digest: digestOf(other), sizeBytes: bytesMax }, source, never, () => {});
+    await cache.pin({ digest: digestOf(other), sizeBytes: bytesMax }, source, never, () => {});
   });
 
-  test('a disk that differs from its name is refused, and holds nothing', async () => {
+  test('a disk that differs from its name is refused, and pins nothing', async () => {
     const { cache, images, tell } = await setUp(100_000, (place) =>
       place.includes('/blobs/') ? { body: Buffer.alloc(20_000, 'bad') } : undefined,
     );
     for (const host of ['h1', 'h2']) {
-      const held = images.hold(host, wanted(), never, tell);
-      await expect(held).rejects.toMatchObject({ kind: 'digestMismatch' });
+      const pinned = images.pin(host, wanted(), never, tell);
+      await expect(pinned).rejects.toMatchObject({ kind: 'digestMismatch' });
     }
     expect(cache.find(raw.digest)).toBeUndefined();
   });
@@ -219,11 +219,11 @@ describe('what cannot be had leaves nothing held', () => {
 test('a host that releases an image ends its fetch if no other host wants it', async () => {
   const { cache, images, tell } = await setUp();
   const stop = new AbortController();
-  const held = images.hold('h1', wanted(), stop.signal, (progress) => {
+  const pinned = images.pin('h1', wanted(), stop.signal, (progress) => {
     if (progress.phase === 'fetching') stop.abort();
   });
-  await expect(held).rejects.toThrow('given up');
-  const again = await images.hold('h1', wanted(), never, tell);
+  await expect(pinned).rejects.toThrow('given up');
+  const again = await images.pin('h1', wanted(), never, tell);
   expect(cache.find(raw.digest)).toBeDefined();
   again.release();
 });

@@ -1,6 +1,6 @@
 /**
  * Images for hosts: disks, and kernels to boot without one. Each is fetched once into the rack's
- * cache, however many hosts ask, and held while any of them may read it.
+ * cache, however many hosts ask, and pinned while any of them may read it.
  *
  * 1. What is named by no digest is not fetched.
  * 2. A bounded number of hosts is admitted at once (`ImageAdmission`). An admitted host has its
@@ -72,11 +72,11 @@ export type HostImageProgress =
 /** An image that stays until it is released. */
 export interface PinnedHostImage {
   readonly image: HostImage;
-  /** All that is held of it, manifests included. */
+  /** All that is pinned of it, manifests included. */
   readonly digests: readonly Digest[];
   /** Keeps the image and releases the slot. */
   giveBackSlot(): void;
-  /** False when some of it was lost or damaged meanwhile. Holding it again fetches that part. */
+  /** False when some of it was lost or damaged meanwhile. Pinning it again fetches that part. */
   isWhole(): Promise<boolean>;
   /** Its reader found it wrong, or could not read it: see `BlobCache.doubt`. */
   doubt(): void;
@@ -107,7 +107,7 @@ type ReportProgress = (progress: HostImageProgress) => void;
 interface Fetch {
   readonly signal: AbortSignal;
   readonly report: ReportProgress;
-  /** The blob is held now. */
+  /** The blob is pinned now. */
   readonly keep: (digest: Digest) => void;
   /** Its source has sent some of it. */
   readonly begun: () => void;
@@ -125,9 +125,9 @@ export class HostImages {
   }
 
   /**
-   * Resolves when the image is here whole. Rejects with `OciError`, and then holds nothing.
+   * Resolves when the image is here whole. Rejects with `OciError`, and then pins nothing.
    */
-  async hold(
+  async pin(
     requester: ImageRequester,
     wanted: WantedHostImage,
     signal: AbortSignal,
@@ -145,7 +145,7 @@ export class HostImages {
 
   /**
    * Resolves when the image's fetch has begun, or it is here (4). Rejects with `OciError`, and then
-   * holds nothing.
+   * pins nothing.
    */
   async begin(
     requester: ImageRequester,
@@ -165,11 +165,11 @@ export class HostImages {
     const release = (): void => {
       isOver = true;
       stop.abort();
-      for (const each of pinned.splice(0)) cache.release(each);
+      for (const each of pinned.splice(0)) cache.unpin(each);
       leave();
     };
     const keep = (digest: Digest): void => {
-      if (isOver) cache.release(digest);
+      if (isOver) cache.unpin(digest);
       else pinned.push(digest);
     };
     try {
@@ -200,7 +200,7 @@ export class HostImages {
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<readonly Digest[]> {
-    const pinned = await this.hold('prefetch', wanted, signal, report);
+    const pinned = await this.pin('prefetch', wanted, signal, report);
     const digests = [...pinned.digests];
     pinned.release();
     return digests;
@@ -211,13 +211,13 @@ export class HostImages {
     return digests.every((digest) => this.#parts.cache.find(digest) !== undefined);
   }
 
-  /** Whether so many bytes fit without dropping anything that is held or preferred. */
+  /** Whether so many bytes fit without dropping anything that is pinned or preferred. */
   hasRoom(bytes: number): boolean {
     return bytes <= this.#parts.cache.roomBytes;
   }
 
   /**
-   * These are kept in preference to everything that is not held, while there is room; no others
+   * These are kept in preference to everything that is not pinned, while there is room; no others
    * are.
    */
   prefer(digests: Iterable<Digest>): void {
@@ -227,8 +227,8 @@ export class HostImages {
   async #isWhole(digests: readonly Digest[]): Promise<boolean> {
     const { cache } = this.#parts;
     for (const digest of digests) {
-      if (!(await cache.holdIfHere(digest))) return false;
-      cache.release(digest);
+      if (!(await cache.pinIfHere(digest))) return false;
+      cache.unpin(digest);
     }
     return true;
   }
@@ -241,7 +241,7 @@ export class HostImages {
     const { cache, web } = this.#parts;
     if (from.kind === 'web') {
       const source = new WebFile(web, from);
-      if (await cache.holdIfHere(from.digest)) pinned.push(from.digest);
+      if (await cache.pinIfHere(from.digest)) pinned.push(from.digest);
       const sizeBytes = cache.find(from.digest)?.sizeBytes ?? (await source.sizeBytes(signal));
       return { image: imageOf(from, sizeBytes, architecture), source };
     }
@@ -288,7 +288,7 @@ export class HostImages {
     const fetches = blobs.map(async (blob) => {
       const { digest, sizeBytes } = blob;
       const onBytes = (bytes: number): void => tell(digest, bytes);
-      await cache.hold(blob, source, signal, onBytes, retryDelaysMs);
+      await cache.pin(blob, source, signal, onBytes, retryDelaysMs);
       keep(digest);
       tell(digest, sizeBytes);
     });

@@ -68,7 +68,7 @@ async function setUp(
 test('the cache brings all blobs of an image, once, and serves them by their digests', async () => {
   const image = writeImage([layer], { compression: 'none' });
   const { fetch, images, requests, told } = await setUp(image);
-  const held = await fetch();
+  const pinned = await fetch();
   expect(requests.map(({ url }) => new URL(url).pathname)).toEqual([
     `/v2/tools/x/manifests/${image.manifest}`,
     `/v2/tools/x/blobs/${image.config}`,
@@ -82,7 +82,7 @@ test('the cache brings all blobs of an image, once, and serves them by their dig
   for (const name of ['', 'x', '../journal', '0'.repeat(64)]) {
     expect(images.blob(name)).toBeUndefined();
   }
-  held.release();
+  pinned.release();
   (await fetch()).release();
   expect(requests).toHaveLength(3);
 });

@@ -77,7 +77,7 @@ export class Images {
     return found ?? (cache.isBegun(digest) ? 'later' : undefined);
   }
 
-  /** Rejects with `OciError`, and then holds nothing. */
+  /** Rejects with `OciError`, and then pins nothing. */
   async fetch(
     wanted: WantedImage,
     signal: AbortSignal,
@@ -91,7 +91,7 @@ export class Images {
     const client = new RegistryClient(web, { registry, plainHttp, credential, ...named });
     const pinned: Digest[] = [];
     const release = (): void => {
-      for (const each of pinned.splice(0)) cache.release(each);
+      for (const each of pinned.splice(0)) cache.unpin(each);
     };
     try {
       const fetching = new ImageFetch(this.#parts, client, repository, pinned, signal, progress);
@@ -176,7 +176,7 @@ class ImageFetch {
     const source = this.#client.blobs(this.#repository);
     let before = 0;
     for (const wanted of all.values()) {
-      await cache.hold(wanted, source, this.#signal, (bytes) => {
+      await cache.pin(wanted, source, this.#signal, (bytes) => {
         this.#progress(before + bytes, allBytes);
       });
       this.#pinned.push(wanted.digest);

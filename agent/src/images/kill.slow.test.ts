@@ -66,7 +66,7 @@ test('a killed fetch leaves no file that counts as the image; the next one conti
   expect(cache.find(digest)).toBeUndefined();
   const wanted = { digest, sizeBytes: bytes.length };
   const never = new AbortController().signal;
-  await cache.hold(wanted, plainBlobs(nodeWebClient(), url), never, () => {});
+  await cache.pin(wanted, plainBlobs(nodeWebClient(), url), never, () => {});
   expect(starts[1]).toBeGreaterThanOrEqual(300_000);
   expect((await readFile(cache.find(digest)?.path ?? '')).equals(bytes)).toBe(true);
   server.close();

@@ -43,10 +43,10 @@ function open(files: ForgetfulFiles): Promise<BlobCache> {
   });
 }
 
-async function hold(files: ForgetfulFiles, from: BlobSource): Promise<boolean> {
+async function pin(files: ForgetfulFiles, from: BlobSource): Promise<boolean> {
   const cache = await open(files);
   return cache
-    .hold(wanted, from, never, () => {})
+    .pin(wanted, from, never, () => {})
     .then(
       () => true,
       () => false,
@@ -55,25 +55,27 @@ async function hold(files: ForgetfulFiles, from: BlobSource): Promise<boolean> {
 
 test('a fetched blob is there whole after a power cut, and not fetched again', async () => {
   const files = new ForgetfulFiles();
-  expect(await hold(files, source)).toBe(true);
+  expect(await pin(files, source)).toBe(true);
   files.cutPower();
-  expect(await hold(files, away)).toBe(true);
+  expect(await pin(files, away)).toBe(true);
 });
 
 test('after any power cut a file with a final name has all bytes of its blob', async () => {
-  const held: boolean[] = [];
+  const pinned: boolean[] = [];
   for (let calls = 0; calls < callsMax; calls += 1) {
     const files = new ForgetfulFiles();
     files.dieAfter(calls);
-    held.push(await hold(files, source));
+    pinned.push(await pin(files, source));
     files.cutPower();
     const names = files.list(folder).filter((name) => !name.endsWith('.part'));
-    expect(names, `${calls} calls`).toEqual(held.at(-1) === true ? [hexOf(wanted.digest)] : names);
+    expect(names, `${calls} calls`).toEqual(
+      pinned.at(-1) === true ? [hexOf(wanted.digest)] : names,
+    );
     for (const name of names) {
       const bytes = await files.readFile(`${folder}/${name}`);
       expect(bytes.equals(blob), `${calls} calls`).toBe(true);
     }
-    expect(await hold(files, source), `${calls} calls`).toBe(true);
+    expect(await pin(files, source), `${calls} calls`).toBe(true);
   }
-  expect(new Set(held)).toEqual(new Set([false, true]));
+  expect(new Set(pinned)).toEqual(new Set([false, true]));
 });

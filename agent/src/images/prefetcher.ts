@@ -7,10 +7,10 @@
  * F2 Progress is reported now and then, and once more at each permanent change. A new session gets
  *    all of it anew.
  * F3 A failed fetch is repeated for as long as its image is on the list.
- * F4 A prefetched image is kept in preference to everything that is not held.
+ * F4 A prefetched image is kept in preference to everything that is not pinned.
  * F5 An image that had to be dropped is no longer reported as done. It is fetched again once it
- *    fits beside everything that is held and preferred: two images that do not fit together do not
- *    replace each other in turn.
+ *    fits beside everything that is pinned and preferred: two images that do not fit together do
+ *    not replace each other in turn.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';

@@ -20,4 +20,4 @@ const cache = await BlobCache.open({
 });
 const wanted = { digest: digestOfHex(digest.replace('sha256:', '')), sizeBytes: Number(bytes) };
 const never = new AbortController().signal;
-await cache.hold(wanted, plainBlobs(nodeWebClient(), url), never, () => {});
+await cache.pin(wanted, plainBlobs(nodeWebClient(), url), never, () => {});

@@ -8,11 +8,11 @@ import type { FinalResult } from '@rackwright/results';
 import { type ComingHostImage, type PinnedHostImage, wantedImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { carriedKey, type HostImageParts, wayToHold } from './host-image.ts';
+import { carriedKey, type HostImageParts, wayToPin } from './host-image.ts';
 import { notPinned, progressWords } from './host-image-result.ts';
 import { slotLimit } from './time-limit.ts';
 
-/** `judge`: the result, by the image's properties once it is held. */
+/** `judge`: the result, by the image's properties once it is pinned. */
 export async function bringImage(
   { architecture, carriedOn, clock, images }: HostImageParts,
   operation: agent.Operation,
@@ -26,7 +26,7 @@ export async function bringImage(
   const wanted = await wantedImage(deployment.image, architecture, needs, context.credential);
   if ('type' in wanted) return wanted;
   const limit = slotLimit(clock, request, context);
-  const way = needs === 'disk' ? wayToHold(deployment) : 'hold';
+  const way = needs === 'disk' ? wayToPin(deployment) : 'pin';
   let isOver = false;
   let isCarried = false;
   let pinned: ComingHostImage | undefined;
@@ -37,7 +37,7 @@ export async function bringImage(
       context.continuing({ step, ...progressWords(progress) });
     });
     const result = judge(pinned);
-    if (way === 'hold' || result.kind !== 'complete') return result;
+    if (way === 'pin' || result.kind !== 'complete') return result;
     carriedOn.carry(carriedKey(operation, deployment, architecture), pinned, limit);
     isCarried = true;
     return result;

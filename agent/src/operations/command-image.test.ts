@@ -40,9 +40,9 @@ function setUp(fetch: Fetch, remainingMs = 60_000) {
   const images: Pick<Images, 'fetch'> = {
     fetch: async (wanted, signal, progress) => {
       calls.push(`fetch as ${wanted.credential?.username}`);
-      const held = await fetch(wanted, signal);
+      const pinned = await fetch(wanted, signal);
       progress(1_500_000, 3_000_000);
-      return held;
+      return pinned;
     },
   };
   const clock = {
@@ -62,7 +62,7 @@ function setUp(fetch: Fetch, remainingMs = 60_000) {
   return { calls, context, release, run, stop, timers, told };
 }
 
-test('a command is ordered only when its image is here; the image is held to its end', async () => {
+test('a command is ordered only when its image is here; the image stays to its end', async () => {
   const { calls, run, told } = setUp(async () => ({ release: () => calls.push('release') }));
   expect(await run()).toBe(done);
   const fetched = ['credential credentials/pull 3', 'fetch as robot'];

@@ -1,5 +1,5 @@
 /**
- * The image of a command: fetched and held before the runner gets its step. The runner then asks
+ * The image of a command: fetched and pinned before the runner gets its step. The runner then asks
  * this agent for it by digest.
  *
  * Nothing has begun while it is fetched: a failure here may be retried.
@@ -18,7 +18,7 @@ export interface CommandImages {
   readonly clock: Clock;
 }
 
-/** Runs `order` while the image is held; answers for an image that cannot be had. */
+/** Runs `order` while the image is pinned; answers for an image that cannot be had. */
 export async function withImage(
   parts: CommandImages | undefined,
   image: agent.CommandImage,

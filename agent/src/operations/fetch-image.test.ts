@@ -38,7 +38,7 @@ function fetching(
     const anew = new AbortController().signal;
     return { image, digests: [], whole: whole.promise, anew, ...acts };
   };
-  const hold: HostImages['hold'] = async (...all) => {
+  const pin: HostImages['pin'] = async (...all) => {
     const coming = await begin(...all);
     await whole.promise;
     return coming;
@@ -48,7 +48,7 @@ function fetching(
   const carriedOn = new CarriedOn();
   const phoneHomePath = (id: string) => `/phone-home/${id}`;
   const parts = {
-    images: { hold, begin },
+    images: { pin, begin },
     carriedOn,
     clock,
     architecture: 'amd64',

@@ -51,7 +51,7 @@ export function mayBeTheImage(result: FinalResult): boolean {
   return result.kind !== 'failed' || !ofTheHost.has(result.type);
 }
 
-/** What `hold` has rejected with, as a result. */
+/** What `pin` has rejected with, as a result. */
 export function notPinned(
   error: unknown,
   { signal }: Pick<OperationContext, 'signal'>,

@@ -75,7 +75,7 @@ function setUp(
         asked.push(all);
         return begin(...all);
       },
-      hold: async (...all: BeginParameters) => {
+      pin: async (...all: BeginParameters) => {
         if (writeAsFetched) throw new Error('nobody waits until it is whole');
         asked.push(all);
         const coming = await begin(...all);
@@ -94,7 +94,7 @@ function setUp(
   };
 }
 
-function heldImage(
+function pinnedImage(
   released: string[] = [],
   changes: Partial<ComingHostImage> = {},
 ): ComingHostImage {
@@ -116,12 +116,12 @@ const untilStopped = (within: OperationContext): Promise<FinalResult> =>
     within.signal.addEventListener('abort', () => resolve(stopped));
   });
 
-test('the runner is ordered once the image has begun to come, and the image is held', async () => {
+test('the runner is ordered once the image begins to come, and the image is pinned', async () => {
   const released: string[] = [];
   const { asked, run, told } = setUp(async (_host, _wanted, _signal, tell) => {
     tell({ phase: 'queued', position: 3 });
     tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
-    return heldImage(released);
+    return pinnedImage(released);
   });
   const ended = await run(async (image) => {
     expect(released).toEqual([]);
@@ -160,7 +160,7 @@ test('the runner is ordered once the image has begun to come, and the image is h
 });
 
 test('a host that proves itself by its power gets no address to call', async () => {
-  const { run } = setUp(async () => heldImage(), DeployProof.POWER_ON);
+  const { run } = setUp(async () => pinnedImage(), DeployProof.POWER_ON);
   await run(async ({ phoneHomePath }) => {
     expect(phoneHomePath).toBe('');
     return done;
@@ -221,7 +221,7 @@ test('the wait for a slot does not count against the step’s own time', async (
     tell({ phase: 'queued', position: 1 });
     await new Promise<void>((resolve) => void time.open().clock.after(30_000, resolve));
     tell({ phase: 'admitted' });
-    return heldImage();
+    return pinnedImage();
   });
   Object.assign(request, withSlotTime);
   let leftMs = 0;
@@ -273,8 +273,8 @@ function setUpComing() {
   let begun = 0;
   const rig = setUp(async () => {
     begun += 1;
-    if (begun > 1) return heldImage(released);
-    return heldImage(released, { whole: whole.promise, anew: anew.signal });
+    if (begun > 1) return pinnedImage(released);
+    return pinnedImage(released, { whole: whole.promise, anew: anew.signal });
   });
   return { ...rig, whole, anew, released, begun: () => begun };
 }
@@ -329,7 +329,7 @@ test('a runner that has read discarded bytes is stopped, and the step is tried a
 
 test('unless the control plane permits it, no runner is ordered before all is proved', async () => {
   const whole = Promise.withResolvers<void>();
-  const begin = async () => heldImage([], { whole: whole.promise });
+  const begin = async () => pinnedImage([], { whole: whole.promise });
   const { run, time, ...rig } = setUp(begin, DeployProof.UNSPECIFIED, false);
   const ordered: string[] = [];
   const ended = run(async () => {
@@ -354,7 +354,7 @@ test('the fetch that the step before began continues without waiting for a slot'
   const released: string[] = [];
   const { asked, parts, run } = setUp(() => Promise.reject(new Error('it comes already')));
   const whole = Promise.withResolvers<void>();
-  const coming = heldImage(released, { whole: whole.promise });
+  const coming = pinnedImage(released, { whole: whole.promise });
   const key = {
     hostUid: uid,
     deploymentId: deploymentIdOf(uid, asRunNumber(3)),
@@ -369,13 +369,13 @@ test('the fetch that the step before began continues without waiting for a slot'
   expect([ended, asked, released]).toEqual([done, [], ['released']]);
 });
 
-test('after a restart the image is held again, however long its registry is away', async () => {
+test('after a restart the image is pinned again, however long its registry is away', async () => {
   const released: string[] = [];
   let tries = 0;
   const rig = setUp(async () => {
     tries += 1;
     if (tries < 3) throw new OciError('unreachable', 'no route');
-    return heldImage(released);
+    return pinnedImage(released);
   });
   rig.withholdCredentials(true);
   const over = Promise.withResolvers<FinalResult>();
@@ -425,10 +425,10 @@ test.each<[string, FinalResult, string[]]>([
   ['success', { kind: 'complete' }, ['released']],
 ])('the image that a runner has read is verified again after %s', async (_, end, done) => {
   const released: string[] = [];
-  expect(await setUp(async () => heldImage(released)).run(async () => end)).toBe(end);
+  expect(await setUp(async () => pinnedImage(released)).run(async () => end)).toBe(end);
   expect(released).toEqual(done);
   const resumed: string[] = [];
-  const { parts, operation, request, context } = setUp(async () => heldImage(resumed));
+  const { parts, operation, request, context } = setUp(async () => pinnedImage(resumed));
   await withHostImageAgain(parts, operation, request, context, async (image) => {
     await expect.poll(image).toBeDefined();
     return end;

@@ -1,5 +1,5 @@
 /**
- * An image on its way onto a host's disk: held in the rack's cache while the runner writes it.
+ * An image on its way onto a host's disk: pinned in the rack's cache while the runner writes it.
  *
  * W1 The runner gets its order only after the image is here whole and verified: an image that is
  *    wrong, or cannot be fetched to its end, destroys no disk.
@@ -37,7 +37,7 @@ import { mayBeTheImage, notPinned, progressWords, resultOfHostImage } from './ho
 import { slotLimit } from './time-limit.ts';
 
 export interface HostImageParts {
-  readonly images: Pick<HostImages, 'begin' | 'hold'>;
+  readonly images: Pick<HostImages, 'begin' | 'pin'>;
   /** What `deploy.fetch_image` has begun. */
   readonly carriedOn: CarriedOn;
   readonly clock: Clock;
@@ -62,7 +62,7 @@ export type ResumeWithImage<Result> = (
   context: OperationContext,
 ) => Promise<FinalResult | Result>;
 
-/** Runs `order` while the image is held; answers for an image that cannot be had. */
+/** Runs `order` while the image is pinned; answers for an image that cannot be had. */
 export async function withHostImage(
   parts: HostImageParts | undefined,
   operation: agent.Operation,
@@ -84,7 +84,7 @@ export async function withHostImage(
   };
   let coming: ComingHostImage;
   try {
-    const begin = parts.images[wayToHold(request.deployment)];
+    const begin = parts.images[wayToPin(request.deployment)];
     coming =
       taken(parts, operation, request, wanted) ??
       (await begin.call(parts.images, operation.hostUid, wanted, limit.signal, report));
@@ -105,10 +105,10 @@ export async function withHostImage(
 }
 
 /** Whether all of the image is waited for before anything is done with it (W1, W4). */
-export function wayToHold(
+export function wayToPin(
   deployment: Pick<agent.Deployment, 'writeAsFetched'> | undefined,
-): 'begin' | 'hold' {
-  return deployment?.writeAsFetched === true ? 'begin' : 'hold';
+): 'begin' | 'pin' {
+  return deployment?.writeAsFetched === true ? 'begin' : 'pin';
 }
 
 /** The key of a fetch that is carried on for this deployment. */
@@ -127,11 +127,11 @@ function taken(
   { deployment }: agent.RunStep,
   { architecture }: WantedHostImage,
 ): ComingHostImage | undefined {
-  if (deployment === undefined || wayToHold(deployment) === 'hold') return undefined;
+  if (deployment === undefined || wayToPin(deployment) === 'pin') return undefined;
   return carriedOn.take(carriedKey(operation, deployment, architecture));
 }
 
-/** The image is held meanwhile as soon as it can be had (W2). */
+/** The image is pinned meanwhile as soon as it can be had (W2). */
 export async function withHostImageAgain<Result>(
   parts: HostImageParts | undefined,
   operation: agent.Operation,
@@ -143,7 +143,7 @@ export async function withHostImageAgain<Result>(
   return whilePinned(parts, operation, request, context, undefined, resume);
 }
 
-/** Holds the image while a runner works; `first`: as it is held already. */
+/** Pins the image while a runner works; `first`: as it is pinned already. */
 async function whilePinned<Result>(
   parts: HostImageParts,
   operation: agent.Operation,
@@ -158,7 +158,7 @@ async function whilePinned<Result>(
   let image: ImageOfOrder | undefined;
   let again: PinnedHostImage | undefined;
   const within = { ...context, signal: AbortSignal.any([context.signal, over.signal]) };
-  const holding = holdOn(parts, operation, request, within, first, {
+  const pinning = keepPinned(parts, operation, request, within, first, {
     pinned: (pinned) => {
       again = pinned;
       image = imageOfOrder(parts, request, pinned);
@@ -175,26 +175,26 @@ async function whilePinned<Result>(
     return broken === undefined || context.signal.aborted ? result : because(broken, result);
   } finally {
     over.abort();
-    await holding;
+    await pinning;
   }
 }
 
-interface HoldEars {
+interface PinObservers {
   pinned(image: PinnedHostImage): void;
   broken(error: OciError): void;
 }
 
-/** Between two tries to hold an image again. */
-const holdAgainMs = 2_000;
+/** Between two tries to pin an image again. */
+const pinAgainMs = 2_000;
 
-/** Never rejects. Holds it until the signal is aborted, or until it proves unavailable. */
-async function holdOn(
+/** Never rejects. Pins it until the signal is aborted, or until it proves unavailable. */
+async function keepPinned(
   parts: HostImageParts,
   { hostUid }: agent.Operation,
   request: agent.RunStep,
   context: OperationContext,
   first: ComingHostImage | undefined,
-  ears: HoldEars,
+  observers: PinObservers,
 ): Promise<void> {
   const { signal } = context;
   for (let coming = first; !signal.aborted || coming !== undefined; coming = undefined) {
@@ -202,18 +202,18 @@ async function holdOn(
       if (coming === undefined) {
         const wanted = await wantedDisk(parts, request, undefined, context);
         if ('type' in wanted) return;
-        const way = wayToHold(request.deployment);
+        const way = wayToPin(request.deployment);
         coming = await parts.images[way](hostUid, wanted, signal, () => {});
       }
-      ears.pinned(coming);
+      observers.pinned(coming);
       await untilWhole(coming, signal);
       await aborted(signal);
     } catch (error) {
       if (signal.aborted) return;
       const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
-      if (isFinal || error instanceof BegunAnew) return ears.broken(error);
+      if (isFinal || error instanceof BegunAnew) return observers.broken(error);
       // The registry is unreachable, or a credential has not arrived yet.
-      await pause(parts.clock, holdAgainMs, signal);
+      await pause(parts.clock, pinAgainMs, signal);
     } finally {
       coming?.release();
     }

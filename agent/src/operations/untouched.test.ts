@@ -22,7 +22,7 @@ const boot = 'h/1/1/1';
 const id = 'h/1/2/1';
 const digest = digestOfHex('cd'.repeat(32));
 const disk = { blob: { mediaType: 'x', digest, sizeBytes: 5 } };
-const held = {
+const pinned = {
   image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },
   ...{ digests: [], giveBackSlot: () => {}, release: () => {} },
   ...{ isWhole: async () => true, doubt: () => {} },
@@ -78,9 +78,9 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
   const value = create(agent.RunStepSchema, step);
   const kind = { case: 'runStep', value } as const;
   const operation = create(agent.OperationSchema, { id, hostUid: 'h', kind });
-  const hold = async () => (broken === undefined ? held : Promise.reject(broken));
+  const pin = async () => (broken === undefined ? pinned : Promise.reject(broken));
   const hostImages = {
-    ...({ images: { hold, begin: hold }, clock, architecture: 'amd64' } as const),
+    ...({ images: { pin, begin: pin }, clock, architecture: 'amd64' } as const),
     ...{ phoneHomePath: () => '', carriedOn: new CarriedOn() },
   };
   const run = () =>

@@ -6,7 +6,7 @@
  * K2 At most one stream is in use. Messages of an abandoned stream are ignored. When the link moves
  *    to another session, the next stream is opened first. From the Hello of the next stream on,
  *    only leases of the old stream count, because that Hello covers nothing that arrives later.
- *    Other messages are held. They are dropped when the next stream is welcomed, because its
+ *    Other messages are deferred. They are dropped when the next stream is welcomed, because its
  *    control plane sends them again. They are processed late when it is not.
  * K3 Attempts to connect are spread by full jitter over a delay that doubles and is capped.
  */
@@ -54,11 +54,11 @@ interface Move {
   readonly connection: StreamConnection;
   readonly cancel: Cancel;
   /** Messages of the stream in use meanwhile (K2). */
-  readonly held: agent.SessionResponse['message'][];
+  readonly deferred: agent.SessionResponse['message'][];
 }
 
-/** Messages that may be held while moving; beyond, the agent stays where it is. */
-const heldMax = 10_000;
+/** Messages that may be deferred while moving; beyond, the agent stays where it is. */
+const deferredMax = 10_000;
 
 export class AgentLink {
   readonly #deps: LinkDependencies;
@@ -116,7 +116,7 @@ export class AgentLink {
     const cancel = clock.after(limits.welcomeWaitMs, () => {
       this.#stay(`no Welcome within ${limits.welcomeWaitMs} ms`);
     });
-    this.#move = { stream, connection, cancel, held: [] };
+    this.#move = { stream, connection, cancel, deferred: [] };
     this.#sayHello(connection, {
       ...this.#deps.hello(),
       replacesSessionId,
@@ -180,7 +180,7 @@ export class AgentLink {
   #lost(reason: string): void {
     if (this.#move === undefined) return this.#dialLater(reason);
     // The other end leaves it for the next one, whose Welcome is on its way.
-    this.#move.held.length = 0;
+    this.#move.deferred.length = 0;
     this.#connection = undefined;
   }
 
@@ -207,7 +207,7 @@ export class AgentLink {
     move.connection.close();
     this.#deps.log.warn({ reason }, 'the next session did not open; this one goes on');
     if (this.#connection === undefined) return this.#dialLater(reason);
-    for (const message of move.held) this.#deps.onMessage(message);
+    for (const message of move.deferred) this.#deps.onMessage(message);
   }
 
   #hear(message: agent.SessionResponse['message']): void {
@@ -228,8 +228,8 @@ export class AgentLink {
     if (this.#move === undefined || message.case === 'leaseRenewal') {
       return this.#deps.onMessage(message);
     }
-    this.#move.held.push(message);
-    if (this.#move.held.length > heldMax) this.#stay('too much came meanwhile');
+    this.#move.deferred.push(message);
+    if (this.#move.deferred.length > deferredMax) this.#stay('too much came meanwhile');
   }
 
   #open(welcome: agent.Welcome): void {

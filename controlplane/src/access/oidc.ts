@@ -158,8 +158,8 @@ function principalOf(config: OidcConfig, claims: JWTPayload, token: string): Pri
         '. _ @ + : | / = -. Name another one in oidc.usernameClaim, or let the provider add it.',
     );
   }
-  const held = valuesOf(claims, rolesClaim);
-  const found = roles.find(({ value }) => held.includes(value));
+  const granted = valuesOf(claims, rolesClaim);
+  const found = roles.find(({ value }) => granted.includes(value));
   if (found === undefined) {
     throw permissionDenied(
       'NO_ROLE',

@@ -211,7 +211,7 @@ describe('a backup of a control plane that runs', () => {
   const socket = () => join(config.dataFolder, 'control.sock');
 
   test('is made once at a time: its copy stays until it has ended', async () => {
-    const first = await calls.hold(socket(), 'copy', 10_000);
+    const first = await calls.callAndStay(socket(), 'copy', 10_000);
     expect(JSON.parse(first?.answer ?? '')).toMatchObject({ driver: 'sqlite', revision: 2 });
     const [copy] = await copies();
     await expect(backup()).rejects.toThrow('another backup is being made');
@@ -245,7 +245,7 @@ describe('a backup of a control plane that runs', () => {
   });
 
   test('leaves no copy when it dies, and what an ended control plane left goes', async () => {
-    await (await calls.hold(socket(), 'copy', 10_000))?.release();
+    await (await calls.callAndStay(socket(), 'copy', 10_000))?.release();
     await vi.waitUntil(async () => (await copies()).length === 0, { timeout: patienceMs });
     await desk.close();
     await writeFile(join(config.dataFolder, `copy-${'0'.repeat(32)}.db`), 'left');

@@ -81,11 +81,11 @@ interface ReservedCopy {
 
 async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Promise<ReservedCopy> {
   const folder = config.dataFolder;
-  const held = await parts.calls.hold(deskSocket(folder), 'copy', copyTimeoutMs);
-  if (held !== undefined) {
-    const read = JSON.parse(held.answer) as StoreCopy & { readonly problem?: string };
-    if (read.problem === undefined) return { copy: read, release: () => held.release() };
-    await held.release();
+  const connected = await parts.calls.callAndStay(deskSocket(folder), 'copy', copyTimeoutMs);
+  if (connected !== undefined) {
+    const read = JSON.parse(connected.answer) as StoreCopy & { readonly problem?: string };
+    if (read.problem === undefined) return { copy: read, release: () => connected.release() };
+    await connected.release();
     throw new BackupError(`the running control plane made no copy: ${read.problem}`);
   }
   const store = await parts.openStore();

@@ -34,7 +34,7 @@ export { planChangedText } from './foresee/plan-check.ts';
 export { partChangeText } from './hardware/changes.ts';
 export { comparedParts, gapsOfBmc } from './hardware/compare.ts';
 export { reviewReason, wantsAvailable } from './life/goal.ts';
-export { heldBy } from './life/refusal.ts';
+export { occupiedText } from './life/refusal.ts';
 export { isInUseOf, useOf } from './life/use-of.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
 export { agentBackMs, agentWordMs } from './operation/operation.ts';

@@ -46,7 +46,7 @@ const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRu
 export function foldBatch(
   record: wire.WorkflowBatchRecord,
   slots: ReadonlyMap<number, SlotState>,
-  isHeld: (host: HostName) => boolean,
+  isBusy: (host: HostName) => boolean,
   nowMs: number,
 ): wire.WorkflowBatchRecord {
   const draft = clone(wire.WorkflowBatchRecordSchema, record);
@@ -65,7 +65,7 @@ export function foldBatch(
   if (draft.cancelled !== undefined) {
     for (const host of status.hosts) if (host.state === PENDING) host.state = CANCELLED;
   }
-  if (giving.kind === 'goesOn') giveSlots(batch, isHeld);
+  if (giving.kind === 'goesOn') giveSlots(batch, isBusy);
   const isMoving = status.hosts.some(({ state }) => state === RUNNING);
   const isWaiting = giving.kind === 'goesOn' && status.hosts.some(({ state }) => state === PENDING);
   if (!isMoving && !isWaiting) status.endTime = timestampFromMs(nowMs);
@@ -162,15 +162,15 @@ function givingOf(
 }
 
 /** Hosts without a run go first: a busy one would only wait in its slot. */
-function giveSlots({ spec, status }: WorkflowBatch, isHeld: (host: HostName) => boolean): void {
+function giveSlots({ spec, status }: WorkflowBatch, isBusy: (host: HostName) => boolean): void {
   const hosts = status?.hosts ?? [];
   const started = hosts.filter(({ state }) => state === RUNNING).length;
   const free = Math.max(0, (spec?.maxParallel ?? 1) - started);
   if (free === 0) return;
   const waiting = hosts.filter(({ state }) => state === PENDING);
-  const idle = waiting.filter(({ host }) => !isHeld(host));
-  const held = waiting.filter(({ host }) => isHeld(host));
-  for (const host of [...idle, ...held].slice(0, free)) host.state = RUNNING;
+  const idle = waiting.filter(({ host }) => !isBusy(host));
+  const busy = waiting.filter(({ host }) => isBusy(host));
+  for (const host of [...idle, ...busy].slice(0, free)) host.state = RUNNING;
 }
 
 /** The batch for people: counts and the names of runs. */

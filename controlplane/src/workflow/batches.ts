@@ -127,11 +127,11 @@ export class Batches {
       const { slots, failure } = await this.#takeSlots(kept.record);
       const nowMs = clock.nowMs();
       const first = foldBatch(kept.record, slots, () => false, nowMs);
-      // Whether hosts are held matters only where a slot is to be given.
+      // Whether hosts are busy matters only where a slot is to be given.
       const given = hostsWithSlot(first).some((index) => !slots.has(index));
       if (given) await this.#deps.fleetView.caughtUp();
-      const isHeld = (host: HostName) => this.#isHeld(host);
-      const next = given ? foldBatch(kept.record, slots, isHeld, nowMs) : first;
+      const isBusy = (host: HostName) => this.#isBusy(host);
+      const next = given ? foldBatch(kept.record, slots, isBusy, nowMs) : first;
       if (equals(schema, kept.record, next)) {
         if (failure !== undefined) throw failure;
         return kept;
@@ -163,7 +163,7 @@ export class Batches {
    * Whether a run holds the host. It only orders the slots; the decision uses the host's own
    * record.
    */
-  #isHeld(host: HostName): boolean {
+  #isBusy(host: HostName): boolean {
     const row = this.#deps.fleetView.row(idOf(host));
     return row?.kind === 'host' && row.runKind !== RunKind.UNSPECIFIED;
   }

@@ -21,7 +21,7 @@ import {
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
-import { heldBy, isInUseOf } from '../host/index.ts';
+import { isInUseOf, occupiedText } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
   dropRuns,
@@ -168,8 +168,8 @@ function ofPending(
   const rendering = around.render();
   if (rendering.kind === 'bad') return wait('template', rendering.text);
   // Without the present step: otherwise this would be written at each step.
-  const held = holderText(host)?.replace(/ \(at [^)]*\)/, '');
-  if (held !== undefined) return wait('run', held);
+  const blocking = holderText(host)?.replace(/ \(at [^)]*\)/, '');
+  if (blocking !== undefined) return wait('run', blocking);
   return { kind: 'start', order: rendering.order };
 }
 
@@ -202,7 +202,7 @@ export function holderText(host: wire.HostRecord): string | undefined {
   const present = presentRun(host);
   if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
   const named = present.workflowRun === '' ? '' : ` (${present.workflowRun})`;
-  return `${host.host?.name}: ${heldBy(present)}${named}`;
+  return `${host.host?.name}: ${occupiedText(present)}${named}`;
 }
 
 function ofRunning(

@@ -19,7 +19,7 @@ const secretBytesMin = 4;
 export class Masking {
   readonly #needles: readonly Buffer[];
   readonly #longest: number;
-  #held: Buffer = Buffer.alloc(0);
+  #pending: Buffer = Buffer.alloc(0);
 
   constructor(secrets: readonly string[]) {
     const forms = secrets.flatMap((secret) => [secret, Buffer.from(secret).toString('base64')]);
@@ -33,13 +33,13 @@ export class Masking {
   /** The bytes that may be shown now, of all that arrived and were not shown yet. */
   push(piece: Uint8Array): Uint8Array {
     if (this.#longest === 0) return piece;
-    const bytes = Buffer.concat([this.#held, piece]);
+    const bytes = Buffer.concat([this.#pending, piece]);
     return this.#masked(bytes, { isLast: false });
   }
 
   /** The rest. */
   end(): Uint8Array {
-    return this.#masked(this.#held, { isLast: true });
+    return this.#masked(this.#pending, { isLast: true });
   }
 
   #masked(bytes: Buffer, { isLast }: { readonly isLast: boolean }): Uint8Array {
@@ -53,7 +53,7 @@ export class Masking {
     }
     const until = isLast ? bytes.length : Math.max(at, bytes.length - this.#beginningAt(bytes, at));
     shown.push(bytes.subarray(at, until));
-    this.#held = Buffer.from(bytes.subarray(until));
+    this.#pending = Buffer.from(bytes.subarray(until));
     return new Uint8Array(Buffer.concat(shown));
   }
 

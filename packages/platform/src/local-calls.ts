@@ -10,8 +10,12 @@ export interface LocalCalls {
   ): Promise<LocalListener>;
   /** The answer; undefined when nobody listens. Rejects when it takes too long. */
   call(path: string, request: string, timeoutMs: number): Promise<string | undefined>;
-  /** As `call`, and stays connected: the answer is held for the caller until it ends. */
-  hold(path: string, request: string, timeoutMs: number): Promise<ReleasableAnswer | undefined>;
+  /** As `call`, and stays connected: the answer is kept for the caller until it ends. */
+  callAndStay(
+    path: string,
+    request: string,
+    timeoutMs: number,
+  ): Promise<ReleasableAnswer | undefined>;
 }
 
 /** An answer whose sender knows that its caller is still there. */

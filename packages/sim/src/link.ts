@@ -80,10 +80,10 @@ function direction<M>(
   close: () => void,
 ): { readonly end: LinkEnd<M>; release(): void } {
   let arrivesAtMs = 0;
-  const held: M[] = [];
+  const blocked: M[] = [];
   const arrive = (message: M) => {
     if (!state.open) return;
-    if (state.blocked[name] || held.length > 0) held.push(message);
+    if (state.blocked[name] || blocked.length > 0) blocked.push(message);
     else receiver.onMessage(message);
   };
   return {
@@ -96,10 +96,10 @@ function direction<M>(
       close,
     },
     release: () => {
-      if (held.length === 0) return;
+      if (blocked.length === 0) return;
       heap.after(0, () => {
-        while (held.length > 0 && state.open && !state.blocked[name]) {
-          receiver.onMessage(held.shift() as M);
+        while (blocked.length > 0 && state.open && !state.blocked[name]) {
+          receiver.onMessage(blocked.shift() as M);
         }
       });
     },

@@ -56,14 +56,14 @@ const [{ hosts }] = (await told) as [RackTold];
 
 const admission = { ...defaultAdmissionLimits, atOnceMax: hosts };
 const images = new HostImages({ cache, web, admission, retryDelaysMs: defaultRetryDelaysMs });
-const held = await Promise.all(Array.from({ length: hosts }, (_, index) => hold(`h${index}`)));
-const disk = held[0]?.image.disk;
+const pinned = await Promise.all(Array.from({ length: hosts }, (_, index) => pin(`h${index}`)));
+const disk = pinned[0]?.image.disk;
 if (disk === undefined) throw new Error('the image has no disk');
 say({ kind: 'begun', disk });
-await Promise.all(held.map(({ whole }) => whole));
+await Promise.all(pinned.map(({ whole }) => whole));
 say({ kind: 'whole' });
 
-function hold(host: string) {
+function pin(host: string) {
   const access = { registry, plainHttp: true, credential: undefined, mirrors: [] };
   const from = { kind: 'registry', reference: `${registry}/${repository}@${digest}` } as const;
   const wanted = { architecture: 'amd64', needs: 'disk' } as const;

@@ -7,19 +7,19 @@ import type { Readable } from 'node:stream';
  */
 export function createByteQueue(stream: Readable): (length: number) => Promise<Buffer | undefined> {
   const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-  let held: Buffer[] = [];
-  let heldBytes = 0;
+  let queued: Buffer[] = [];
+  let queuedBytes = 0;
   return async (length) => {
-    while (heldBytes < length) {
+    while (queuedBytes < length) {
       const next = await chunks.next().catch(() => ({ done: true as const, value: undefined }));
       if (next.done === true) return undefined;
-      held.push(next.value);
-      heldBytes += next.value.length;
+      queued.push(next.value);
+      queuedBytes += next.value.length;
     }
-    const [only, ...more] = held;
-    const all = only !== undefined && more.length === 0 ? only : Buffer.concat(held);
-    held = all.length > length ? [all.subarray(length)] : [];
-    heldBytes -= length;
+    const [only, ...more] = queued;
+    const all = only !== undefined && more.length === 0 ? only : Buffer.concat(queued);
+    queued = all.length > length ? [all.subarray(length)] : [];
+    queuedBytes -= length;
     return all.subarray(0, length);
   };
 }

@@ -156,7 +156,7 @@ async function run(
   await push(skopeo.path, registry, 'tools/busy', image);
   const reference = `${registry.name}/tools/busy@${image.manifest}`;
   const wanted = { reference, plainHttp: true, credential: undefined };
-  const held = await images.fetch(wanted, new AbortController().signal, () => {});
+  const pinned = await images.fetch(wanted, new AbortController().signal, () => {});
   const stop = new AbortController();
   let output = '';
   const parts: CommandParts = {
@@ -209,7 +209,7 @@ async function run(
     imageEndpoint: `127.0.0.1:${boot?.httpPort}`,
     secretEnvironment: {},
   });
-  held.release();
+  pinned.release();
   return { end, output };
 }
 

@@ -135,9 +135,9 @@ test('many hosts get one fetch, in turns, and all of it is right', async (contex
   const { cache, images } = await open('many');
   const told: HostImageProgress[] = [];
   const hosts = ['h1', 'h2', 'h3', 'h4', 'h5'].map(async (host) => {
-    const held = await images.hold(host, wanted(first), never, (progress) => told.push(progress));
-    held.release();
-    return held.image;
+    const pinned = await images.pin(host, wanted(first), never, (progress) => told.push(progress));
+    pinned.release();
+    return pinned.image;
   });
   const [image] = await Promise.all(hosts);
   expect(image).toMatchObject({
@@ -164,11 +164,11 @@ test('only images that are here are served while the registry is away', async (c
   // Nobody listens there.
   const away = { ...access(), registry: '127.0.0.1:9' };
   const reference = `127.0.0.1:9/${repository}@${first}`;
-  const held = await images.hold('h1', wanted(first, { ...away, reference }), never, () => {});
-  held.release();
+  const pinned = await images.pin('h1', wanted(first, { ...away, reference }), never, () => {});
+  pinned.release();
   const other = digestOf(Buffer.from('another'));
   const lost = wanted(other, { ...away, reference: `127.0.0.1:9/${repository}@${other}` });
-  await expect(images.hold('h1', lost, never, () => {})).rejects.toMatchObject({
+  await expect(images.pin('h1', lost, never, () => {})).rejects.toMatchObject({
     kind: 'unreachable',
   });
 });

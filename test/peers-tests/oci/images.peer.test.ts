@@ -74,12 +74,12 @@ function fetch(images: Images, registry: string, secret: typeof credential | und
 test('the agent pulls by digest from a registry that asks nobody who they are', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   const images = await imagesIn('open');
-  const held = await fetch(images, nameOf(open), undefined);
+  const pinned = await fetch(images, nameOf(open), undefined);
   for (const [digest, bytes] of image.blobs) {
     const { path = '' } = images.blob(hexOf(digest)) ?? {};
     expect((await readFile(path)).equals(bytes)).toBe(true);
   }
-  held.release();
+  pinned.release();
 });
 
 test('the agent pulls with a password, and says what is wrong without it', async (context) => {

@@ -120,8 +120,8 @@ export const agentPlants: readonly Plant[] = [
     name: 'alwaysWritesAsItComes',
     breaks: 'a runner writes an image as it comes only where the control plane says so',
     file: 'agent/src/operations/host-image.ts',
-    find: "return deployment?.writeAsFetched === true ? 'begin' : 'hold';",
-    replace: "return deployment === undefined ? 'hold' : 'begin';",
+    find: "return deployment?.writeAsFetched === true ? 'begin' : 'pin';",
+    replace: "return deployment === undefined ? 'pin' : 'begin';",
     caughtBy: test('agent/src/operations/host-image.test.ts', 'no runner is ordered before all is'),
   },
   {

@@ -174,8 +174,8 @@ export const workflowPlants: readonly Plant[] = [
     name: 'turnsAfterTheStop',
     breaks: 'B4: nobody gets a turn once a batch has failed as often as it may',
     file: 'controlplane/src/workflow/batch-rules.ts',
-    find: "if (giving.kind === 'goesOn') giveSlots(batch, isHeld);",
-    replace: 'giveSlots(batch, isHeld);',
+    find: "if (giving.kind === 'goesOn') giveSlots(batch, isBusy);",
+    replace: 'giveSlots(batch, isBusy);',
     caughtBy: { ...byBatches, from: 11 },
   },
   {

@@ -42,7 +42,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     }
     return undefined;
   };
-  const waitForSlot = async (told: Parameters<HostImages['hold']>[3]): Promise<void> => {
+  const waitForSlot = async (told: Parameters<HostImages['pin']>[3]): Promise<void> => {
     view.count('waited for the turn to get an image');
     for (let place = chance.happens(0.3) ? 3 : 1; place > 0; place -= 1) {
       told({ phase: 'queued', position: place });
@@ -84,16 +84,16 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     const rest = { digests: [digest], ...looks, ...ends };
     return { image, whole, anew: new AbortController().signal, ...rest };
   };
-  const hold: HostImages['hold'] = async (...asked) => {
+  const pin: HostImages['pin'] = async (...asked) => {
     const coming = await begin(...asked);
     await coming.whole;
     return coming;
   };
   return {
-    ...{ begin, hold },
+    ...{ begin, pin },
     prefetch: async (wanted, signal, told) => {
-      const held = await hold('', wanted, signal, told);
-      return held.digests;
+      const pinned = await pin('', wanted, signal, told);
+      return pinned.digests;
     },
     prefer: () => undefined,
     // Its cache is large enough for all.
@@ -103,7 +103,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
 }
 
 /** The file is named as its image is: what a disk holds is compared with what was asked for. */
-function digestOf({ from }: Parameters<HostImages['hold']>[1]): Digest {
+function digestOf({ from }: Parameters<HostImages['pin']>[1]): Digest {
   const text = from.kind === 'web' ? from.digest : (from.reference.split('@')[1] ?? '');
   const digest = parseDigest(text);
   if (digest === undefined) throw new OciError('malformed', `${text} is no digest`);

@@ -145,7 +145,7 @@ export class PolicyRules {
   /** P14, as the slot is taken. */
   #judgeTaken(record: store.PoolRecord, slot: RolloutSlot, most: number): void {
     const { spec } = record.pool ?? {};
-    const why = heldBy(record, most);
+    const why = whyNothingBegins(record, most);
     if (why !== undefined) this.#found('P14', record, `${slot.host} is taken, and ${why}`);
     const pin = spec?.pins[slot.host];
     if (pin !== undefined && pin !== slot.image) {
@@ -157,7 +157,7 @@ export class PolicyRules {
   #judgeOut(record: store.PoolRecord, slot: RolloutSlot, most: number): void {
     const { view } = this.#parts;
     const { nowMs } = view.heap;
-    const why = heldBy(record, most);
+    const why = whyNothingBegins(record, most);
     if (why !== undefined) this.#found('P14', record, `${slot.host} goes out, and ${why}`);
     const { servingSinceMs } = this.#hosts.get(slot.hostUid) ?? {};
     const isServing = servingSinceMs !== undefined && nowMs - servingSinceMs > decidedMs;
@@ -263,7 +263,7 @@ function isStillWanted({ pool, previousTarget }: store.PoolRecord, slot: Rollout
 }
 
 /** Why nothing may begin; undefined: it may. */
-function heldBy({ pool, deletion }: store.PoolRecord, most: number): string | undefined {
+function whyNothingBegins({ pool, deletion }: store.PoolRecord, most: number): string | undefined {
   if (deletion !== undefined) return 'the pool is being deleted';
   if (pool?.spec?.rollout?.paused === true) return 'the pool is paused';
   return most === 0 ? 'no host may be out' : undefined;

@@ -46,8 +46,8 @@ export function rivalElsewhere(
   if (recorded === undefined || sessionTime === undefined) return undefined;
   if (sessionReplica === '' || sessionReplica === replicaId) return undefined;
   // A hint that was not renewed for this long belongs to a replica that has stopped.
-  const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + silenceMs(timing);
-  if (heldUntilMs <= clock.nowMs()) return undefined;
+  const validUntilMs = timestampMs(sessionTime) + hintIntervalMs + silenceMs(timing);
+  if (validUntilMs <= clock.nowMs()) return undefined;
   if (descends(journal, recorded)) return undefined;
   return {
     kind: 'rival',

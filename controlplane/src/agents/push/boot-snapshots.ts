@@ -41,7 +41,7 @@ export class BootSnapshots {
   #list: BootList | undefined;
   #sending: Promise<unknown> = Promise.resolve();
   /** Messages that wait for earlier ones (2). */
-  #held: Promise<void> | undefined;
+  #waiting: Promise<void> | undefined;
   #checkedAtMs = 0;
   readonly #logged = new Set<string>();
 
@@ -71,14 +71,14 @@ export class BootSnapshots {
 
   /** Sends a message to the agent (2). */
   pass(message: Message): void {
-    if (this.#held === undefined && bootsImage(message) === undefined) {
+    if (this.#waiting === undefined && bootsImage(message) === undefined) {
       this.#parts.send(message);
       return;
     }
-    const held = (this.#held ?? Promise.resolve()).then(() => this.#passNow(message));
-    this.#held = held;
-    void held.then(() => {
-      if (this.#held === held) this.#held = undefined;
+    const waiting = (this.#waiting ?? Promise.resolve()).then(() => this.#passNow(message));
+    this.#waiting = waiting;
+    void waiting.then(() => {
+      if (this.#waiting === waiting) this.#waiting = undefined;
     });
   }
 

@@ -1,11 +1,11 @@
 /**
  * The position of a sink, and the replica that delivers to it: one record, which only the replica
- * that holds it writes.
+ * that owns it writes.
  *
  * Invariants:
- * 1. At any time at most one replica begins requests. It holds the record until a time that it has
+ * 1. At any time at most one replica begins requests. It owns the record until a time that it has
  *    written itself, and begins no request that could outlast that time.
- * 2. A store that one process owns has no other replica: there the hold has no end.
+ * 2. A store that one process owns has no other replica: there the ownership has no end.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -24,8 +24,8 @@ import { type Positions, positionsFrom } from '../positions.ts';
 
 const schema = wire.EventCursorRecordSchema;
 
-/** How long a replica holds a cursor without renewing it. */
-export const holdMs = 60_000;
+/** How long a replica owns a cursor without renewing it. */
+export const ownershipMs = 60_000;
 /** Renewed when less than this remains. */
 const renewBelowMs = 40_000;
 /** Others wait this much longer: their clocks may differ. */
@@ -55,8 +55,8 @@ export function cursorKey(sinkUid: SinkUid): string {
 }
 
 export type TakenCursor =
-  | { readonly kind: 'held'; readonly cursor: OwnedCursor; readonly restored: boolean }
-  /** Held by another replica, until then at the latest. */
+  | { readonly kind: 'owned'; readonly cursor: OwnedCursor; readonly restored: boolean }
+  /** Owned by another replica, until then at the latest. */
   | { readonly kind: 'elsewhere'; readonly untilMs: number };
 
 /** Takes the cursor of a sink; a new cursor begins at `begin`. Throws `unavailable`. */
@@ -80,7 +80,7 @@ export async function takeCursor(
   });
   const isTaken = await cursor.write();
   if (!isTaken) return { kind: 'elsewhere', untilMs: clock.nowMs() + clockSkewMs };
-  return { kind: 'held', cursor, restored: from.incarnation !== store.incarnation };
+  return { kind: 'owned', cursor, restored: from.incarnation !== store.incarnation };
 }
 
 function positionsOf({ incarnation, since, revisions }: wire.EventCursorRecord): Positions {
@@ -109,14 +109,14 @@ function problemIn({ problem, sinceMs }: Standstill) {
   return { problem, problemSince: timestampFromMs(sinceMs) };
 }
 
-/** A cursor that this replica holds. */
+/** A cursor that this replica owns. */
 export class OwnedCursor {
   readonly #parts: CursorParts;
   readonly #key: string;
   #expected: StoreRevision | 'absent';
   #written: CursorState;
   #state: CursorState;
-  #heldUntilMs = 0;
+  #ownedUntilMs = 0;
   #isLost = false;
 
   constructor(
@@ -153,22 +153,22 @@ export class OwnedCursor {
   mayLast(durationMs: number): boolean {
     const { store, clock } = this.#parts;
     if (this.#isLost) return false;
-    return !store.isShared || clock.suspendAwareMs() + durationMs < this.#heldUntilMs;
+    return !store.isShared || clock.suspendAwareMs() + durationMs < this.#ownedUntilMs;
   }
 
   /** Whether the record differs from the noted state, or has to be renewed. */
   get isDue(): boolean {
     const { store, clock } = this.#parts;
     if (this.#written !== this.#state) return true;
-    return store.isShared && this.#heldUntilMs - clock.suspendAwareMs() < renewBelowMs;
+    return store.isShared && this.#ownedUntilMs - clock.suspendAwareMs() < renewBelowMs;
   }
 
   /**
-   * Writes the noted state, and renews the hold. False: another replica has it. Throws
+   * Writes the noted state, and renews the ownership. False: another replica has it. Throws
    * `unavailable`.
    */
   async write(): Promise<boolean> {
-    return this.#write(this.#parts.replicaId, holdMs);
+    return this.#write(this.#parts.replicaId, ownershipMs);
   }
 
   /** Lets another replica take it at once. */
@@ -200,7 +200,7 @@ export class OwnedCursor {
     }
     this.#expected = written.revision;
     this.#written = state;
-    this.#heldUntilMs = askedMs + forMs;
+    this.#ownedUntilMs = askedMs + forMs;
     return true;
   }
 }

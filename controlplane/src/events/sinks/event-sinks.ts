@@ -96,7 +96,7 @@ export class EventSinks {
     if (delivered === undefined) return;
     const stopping = new AbortController();
     const worker = new SinkWorker(this.#parts, delivered.sink, stopping.signal);
-    // One after the other: otherwise both would hold the same cursor.
+    // One after the other: otherwise both would own the same cursor.
     const ended = (before?.ended ?? Promise.resolve()).then(() => worker.run());
     const stop = () => stopping.abort();
     this.#running.set(key, { revision, target: delivered.target, worker, stop, ended });

@@ -103,7 +103,7 @@ export class SinkWorker {
   }
 }
 
-/** Delivery during one hold of the cursor. */
+/** Delivery during one ownership of the cursor. */
 class Delivery {
   readonly #parts: WorkerParts;
   readonly #sink: DeliveredSink;
@@ -158,7 +158,7 @@ class Delivery {
     await Promise.all(this.#attempts);
     this.#noteMoved();
     await this.#cursor.release().catch((error: unknown) => {
-      // Another replica takes the cursor when its hold is over.
+      // Another replica takes the cursor when its ownership is over.
       const { sinkId: sink } = this.#sink;
       if (!isAway(error)) this.#parts.log.warn({ sink }, 'the cursor cannot be released', error);
     });

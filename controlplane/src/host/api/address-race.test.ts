@@ -10,7 +10,7 @@ import {
   specOf,
   startFixture,
 } from '../../services/rpc.fixture.ts';
-import { holdsReservations } from '../fleet/reservations.ts';
+import { hasAllReservations } from '../fleet/reservations.ts';
 import { reservedValues } from '../index.ts';
 
 let fixture: Fixture;
@@ -56,6 +56,6 @@ test.each([
     expect(await bootMacsOf('hosts/h1')).toEqual(specOf(kept).bootMacs);
     expect(await bootMacsOf('hosts/h2')).toEqual(specOf(9).bootMacs);
     const { uid } = await hosts.getHost({ name: 'hosts/h2' });
-    expect(await holdsReservations(store, uid, spec)).toBe(true);
+    expect(await hasAllReservations(store, uid, spec)).toBe(true);
   },
 );

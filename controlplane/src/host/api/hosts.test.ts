@@ -19,7 +19,7 @@ import {
   startFixture,
   violatedFields,
 } from '../../services/rpc.fixture.ts';
-import { holdsReservations } from '../fleet/reservations.ts';
+import { hasAllReservations } from '../fleet/reservations.ts';
 import { release, reservedValues } from '../index.ts';
 
 let fixture: Fixture;
@@ -259,7 +259,7 @@ describe('UpdateHost', () => {
     });
     const updateMask = { paths: ['spec.boot_macs'] };
     await hosts.updateHost({ host: { name: 'hosts/h1', spec }, updateMask });
-    expect(await holdsReservations(store, uid, spec)).toBe(true);
+    expect(await hasAllReservations(store, uid, spec)).toBe(true);
   });
 
   test('many updates at once without an etag lose none', async () => {

@@ -267,7 +267,7 @@ function failureCauses(record: store.HostRecord): NonNullable<ExplanationDraft['
 function tellMissing(record: store.HostRecord, context: HostContext): ExplanationDraft | undefined {
   const { host } = record;
   const name = idOf(host?.name);
-  if (!context.reservationsHeld) {
+  if (!context.hasReservations) {
     return {
       headline: 'nothing starts: another host holds one of its MAC or BMC addresses',
       blocker: 'an address that is not unique',

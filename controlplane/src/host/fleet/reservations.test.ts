@@ -7,7 +7,7 @@ import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../../
 import { identityReservation } from './removal.ts';
 import {
   confirm,
-  holdsReservations,
+  hasAllReservations,
   type ReservationHolder,
   release,
   releaseReservations,
@@ -75,15 +75,15 @@ describe('reservations', () => {
   });
 
   test('can be asked for again by the same host', async () => {
-    expect(await reserve(writer, h1, values)).toEqual({ kind: 'held', added: values });
-    expect(await reserve(writer, h1, values)).toEqual({ kind: 'held', added: [] });
+    expect(await reserve(writer, h1, values)).toEqual({ kind: 'reserved', added: values });
+    expect(await reserve(writer, h1, values)).toEqual({ kind: 'reserved', added: [] });
   });
 
   test('reservations of a holder that is gone, or was created again, are taken over', async () => {
     await reserve(writer, h1, values);
-    expect((await reserve(writer, h2, values)).kind).toBe('held');
+    expect((await reserve(writer, h2, values)).kind).toBe('reserved');
     await writeHost({ ...h2, uid: 'u2-again' });
-    expect((await reserve(writer, h1, values)).kind).toBe('held');
+    expect((await reserve(writer, h1, values)).kind).toBe('reserved');
   });
 
   test('reservations of a change that never came, or left them, are taken over', async () => {
@@ -94,7 +94,7 @@ describe('reservations', () => {
     await reserve(writer, h1, reservedValues(other));
     await reserve(writer, h1, values);
     await writeHost(h1);
-    expect((await reserve(writer, h2, reservedValues(other))).kind).toBe('held');
+    expect((await reserve(writer, h2, reservedValues(other))).kind).toBe('reserved');
     expect((await reserve(writer, h2, values)).kind).toBe('taken');
   });
 
@@ -102,13 +102,13 @@ describe('reservations', () => {
     await reserve(writer, h1, values);
     const record = await writeHost(h1);
     await releaseUnnamed(writer, h1, values, async () => record);
-    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
+    expect(await hasAllReservations(writer.store, h1.uid, spec)).toBe(true);
     const late = async () => {
       expect(await confirm(writer, h1, values)).toBe(true);
       return undefined;
     };
     await releaseUnnamed(writer, h1, values, late);
-    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
+    expect(await hasAllReservations(writer.store, h1.uid, spec)).toBe(true);
   });
 
   test('a reservation whose release was lost is taken over from a changed holder', async () => {
@@ -130,7 +130,7 @@ describe('reservations', () => {
       expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'taken' });
     }
     await put(status(RunPhase.ENDED, Uint8Array.of(9)));
-    expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'held' });
+    expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'reserved' });
   });
 
   test('reservations taken over before the record was written cannot be confirmed', async () => {
@@ -160,23 +160,23 @@ describe('reservations', () => {
       seenByRival?.revision ?? 0,
     );
     expect(written.kind).toBe('conflict');
-    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
+    expect(await hasAllReservations(writer.store, h1.uid, spec)).toBe(true);
   });
 
   test('are released by their holder only', async () => {
     await reserve(writer, h1, values);
     const record = await writeHost(h1);
     await release(writer, h2, values);
-    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
+    expect(await hasAllReservations(writer.store, h1.uid, spec)).toBe(true);
     await releaseReservations(writer, record);
-    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(false);
-    expect((await reserve(writer, h2, values)).kind).toBe('held');
+    expect(await hasAllReservations(writer.store, h1.uid, spec)).toBe(false);
+    expect((await reserve(writer, h2, values)).kind).toBe('reserved');
   });
 
   test('are not held by who bears the name of their holder later', async () => {
     await reserve(writer, h1, values);
     await writeHost({ ...h1, uid: 'u1-again' });
-    expect(await holdsReservations(writer.store, 'u1-again', spec)).toBe(false);
+    expect(await hasAllReservations(writer.store, 'u1-again', spec)).toBe(false);
   });
 
   test('reservations among many racing creators go to exactly one', async () => {
@@ -197,7 +197,7 @@ describe('reservations', () => {
     expect(outcomes.filter(Boolean).length).toBeLessThanOrEqual(1);
     const winner = outcomes.indexOf(true);
     if (winner >= 0) {
-      expect(await holdsReservations(writer.store, `uid${winner}`, spec)).toBe(true);
+      expect(await hasAllReservations(writer.store, `uid${winner}`, spec)).toBe(true);
     }
   });
 });

@@ -45,15 +45,15 @@ export interface ReservationHolder {
 }
 
 export type ReserveOutcome =
-  /** All are held; this holder did not have `added` before. */
-  | { readonly kind: 'held'; readonly added: readonly ReservedValue[] }
-  /** All added reservations were undone. `taken` names every value that other hosts hold. */
+  /** All are reserved; this holder did not have `added` before. */
+  | { readonly kind: 'reserved'; readonly added: readonly ReservedValue[] }
+  /** All added reservations were undone. `taken` names every value that other hosts have. */
   | {
       readonly kind: 'taken';
       readonly taken: readonly { readonly value: ReservedValue; readonly by: string }[];
     };
 
-/** The values that a host with this spec must hold. */
+/** The values that a host with this spec must have. */
 export function reservedValues(spec: HostSpec): ReservedValue[] {
   const macs = spec.bootMacs.map((mac, index) => ({
     key: storeKey('reservations', 'mac', keySegment(mac)),
@@ -73,7 +73,7 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
   return [...macs, bmc];
 }
 
-/** Reserves all of `values` for `holder`, or none beyond what it held. Throws `unavailable`. */
+/** Reserves all of `values` for `holder`, or none beyond what it had. Throws `unavailable`. */
 export async function reserve(
   writer: RecordWriter,
   holder: ReservationHolder,
@@ -86,12 +86,12 @@ export async function reserve(
     if (outcome.kind === 'added') added.push(value);
     if (outcome.kind === 'taken') taken.push({ value, by: outcome.by });
   }
-  if (taken.length === 0) return { kind: 'held', added };
+  if (taken.length === 0) return { kind: 'reserved', added };
   await release(writer, holder, added);
   return { kind: 'taken', taken };
 }
 
-/** Invariant 3: true when every value is held, and no other host can take it. */
+/** Invariant 3: true when every value is reserved, and no other host can take it. */
 export async function confirm(
   writer: RecordWriter,
   holder: ReservationHolder,
@@ -106,8 +106,8 @@ export async function confirm(
   return true;
 }
 
-/** Whether the host holds every value that its spec names: without them it must not act. */
-export async function holdsReservations(
+/** Whether the host has every value that its spec names: without them it must not act. */
+export async function hasAllReservations(
   store: StateStore,
   uid: HostUid,
   spec: HostSpec,
@@ -119,7 +119,7 @@ export async function holdsReservations(
   return true;
 }
 
-/** Whether `reserve` would find every value free, stale, or already held. Writes nothing. */
+/** Whether `reserve` would find every value free, stale, or already its own. Writes nothing. */
 export async function couldReserve(
   store: ReadableStore,
   uid: HostUid,

@@ -244,7 +244,7 @@ test('a missing requirement of runs is a fault while it is missing, since it was
     ]);
     return { isThere, left };
   };
-  const others = { reservationsHeld: false };
+  const others = { hasReservations: false };
   const noCredential = { credentialVersion: undefined };
   expect(lacks(others)).toEqual({ isThere: false, left: [['notUnique', 0]] });
   expect(lacks(noCredential)).toEqual({ isThere: false, left: [['noCredential', 0]] });

@@ -66,7 +66,7 @@ interface Lack {
 }
 
 export function missing({ context, spec }: PassView): Lack | undefined {
-  if (!context.reservationsHeld) {
+  if (!context.hasReservations) {
     const message = 'another host holds one of its MAC or BMC addresses';
     return { type: 'notUnique', message };
   }

@@ -113,7 +113,7 @@ function refusedByTables(pass: PassView, kind: RequestKind): Why | undefined {
   // `busy.ts` decides which work prevents a deletion, and whether it still does.
   if (cell === 'accept' || (kind === 'delete' && run !== undefined)) return undefined;
   if (run === undefined || byRun === 'accept') return { reason: 'state', text: cell.refuse };
-  return { reason: 'busy', text: `${heldBy(run)}; ${cell.refuse}` };
+  return { reason: 'busy', text: `${occupiedText(run)}; ${cell.refuse}` };
 }
 
 function refusedByPeople(pass: PassView, request: HostRequest, by: Requester): Why | undefined {
@@ -197,7 +197,7 @@ function holdText({ by, since, until, reason }: Hold, scope: string): string {
 }
 
 /** "busy: clean 3 holds the host (at power.off) since …" */
-export function heldBy(run: RunView): string {
+export function occupiedText(run: RunView): string {
   const at = stepPosition(run);
   return `busy: ${runName(run)} holds the host (at ${at}) ${sinceText(run.startTime)}`;
 }

@@ -141,7 +141,7 @@ test.each<[string, (host: Bench) => void]>([
     (host) => update(host, { bootMacs: [virtioMac, otherMac] }),
   ],
   ['its credential is gone', (host) => change(host, { credentialVersion: undefined })],
-  ['its addresses are another host’s', (host) => change(host, { reservationsHeld: false })],
+  ['its addresses are another host’s', (host) => change(host, { hasReservations: false })],
   ['the store was restored', (host) => change(host, { restored: 'the store is behind' })],
   ['a person is to look first', ({ record }) => void (record.lookFirstSince = timestampFromMs(0))],
   ['its runner was seen off', ({ record }) => void (record.inRunner = false)],

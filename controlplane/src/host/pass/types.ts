@@ -304,7 +304,7 @@ export interface HostContext {
    */
   readonly keptStatements?: ReadonlyMap<string, Uint8Array>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
-  readonly reservationsHeld: boolean;
+  readonly hasReservations: boolean;
   /** The number of forcibly removed hosts that the rack's agent still has to forget. */
   readonly tombstones: number;
   /** Of the hosts that fence this one off, by uid, those whose fence still exists. */

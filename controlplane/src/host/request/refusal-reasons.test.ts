@@ -89,7 +89,7 @@ const cases: Partial<Record<HostRefusalName, Case>> = {
   nothingToDo: { host: manageable, request: retry },
   notReady: {
     host: with_((host) => {
-      host.context = { ...host.context, reservationsHeld: false };
+      host.context = { ...host.context, hasReservations: false };
     }),
     request: clean,
   },

@@ -23,7 +23,7 @@ import { identityReservation } from '../fleet/removal.ts';
 import {
   confirm,
   couldReserve,
-  holdsReservations,
+  hasAllReservations,
   isStale,
   reserve,
   reservedValues,
@@ -69,7 +69,7 @@ export async function gatherContext(
   const { store } = deps;
   const { host } = record;
   const { uid = '', name, spec } = host ?? {};
-  const [rack, facts, credentialVersion, fences, reservationsHeld, registryCredentials] =
+  const [rack, facts, credentialVersion, fences, hasReservations, registryCredentials] =
     await Promise.all([
       readRack(store, idOf(spec?.rack)),
       readShared(store, wire.HostFactsSchema, storeKey('facts', idOf(name))),
@@ -92,7 +92,7 @@ export async function gatherContext(
     registryCredentials,
     identityOwners,
     disksElsewhere,
-    reservationsHeld,
+    hasReservations,
     fencesPending: fences,
     rackFaults: rack?.rack?.status?.faults ?? [],
     incarnation: store.incarnation,
@@ -152,19 +152,19 @@ function joined(
 }
 
 /**
- * Takes addresses again that no host holds any more. The creation of the host may have died before
+ * Takes addresses again that no host has any more. The creation of the host may have died before
  * it had them all; or another creation took them before its own host existed.
  */
 export async function takeAddresses(deps: RecordWriter, host: Host | undefined): Promise<boolean> {
   const { spec, uid = '', name = '' } = host ?? {};
   if (spec === undefined) return false;
-  if (await holdsReservations(deps.store, uid, spec)) return true;
+  if (await hasAllReservations(deps.store, uid, spec)) return true;
   const values = reservedValues(spec);
   const { kind } = await reserve(deps, { name, uid }, values);
-  return kind === 'held' && (await confirm(deps, { name, uid }, values));
+  return kind === 'reserved' && (await confirm(deps, { name, uid }, values));
 }
 
-/** Whether the host holds its addresses, or would take them in its next pass. Writes nothing. */
+/** Whether the host has its addresses, or would take them in its next pass. Writes nothing. */
 export async function mayHoldAddresses(
   store: ReadableStore,
   host: Host | undefined,

@@ -126,7 +126,7 @@ export function bench(
       agentSteps: undefined,
       fleet: undefined,
       identityOwners: new Map(),
-      reservationsHeld: true,
+      hasReservations: true,
       restoredAccepted: false,
       fencesPending: new Set(),
       tombstones: 0,

@@ -62,10 +62,10 @@ export function membersOf(
     if (bound.has(host.uid)) kept.push(host);
     else if (isIn) {
       const mayBeOthers = host.waitsForReview && host.claimedBy === undefined;
-      const isHeld = before.has(host.uid) && mayHold(host, pool.name) && !mayBeOthers;
-      const why = isHeld ? undefined : whyNot(host, pool.name, others);
+      const isMember = before.has(host.uid) && mayHave(host, pool.name) && !mayBeOthers;
+      const why = isMember ? undefined : whyNot(host, pool.name, others);
       if (why !== undefined) contested.set(host.name, why);
-      else if (isHeld || host.claimedBy === pool.name || isFree(host)) fitting.push(host);
+      else if (isMember || host.claimedBy === pool.name || isFree(host)) fitting.push(host);
       else unready.push(host);
     }
   }
@@ -105,7 +105,7 @@ function hasRun({ pool }: wire.PoolRecord) {
   return ({ hostUid }: wire.PoolMember) => uids.has(hostUid);
 }
 
-function mayHold({ claimedBy }: SeenHost, pool: string): boolean {
+function mayHave({ claimedBy }: SeenHost, pool: string): boolean {
   return claimedBy === undefined || claimedBy === pool;
 }
 
@@ -118,7 +118,7 @@ function isFree({ claimedBy, state, isInRescue, waitsForReview }: SeenHost): boo
 }
 
 function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): string | undefined {
-  if (!mayHold(host, pool)) return `claimed by ${host.claimedBy}`;
+  if (!mayHave(host, pool)) return `claimed by ${host.claimedBy}`;
   if (host.claimedBy === pool) return undefined;
   const rival = others.find(({ spec }) => {
     return spec !== undefined && spec.size === undefined && isSelected(spec.hosts, host);

@@ -36,9 +36,9 @@ import {
   bmcFaults,
   bmcUnreachable,
   engineSteps,
-  heldBy,
   isOfTemplate,
   isStillIn,
+  occupiedText,
   powerBack,
   reviewReason,
   switchesOn,
@@ -235,7 +235,7 @@ function awayBecause(record: wire.HostRecord, { status }: Host): Illness | undef
     return step === engineSteps.off && attempt > 0;
   });
   if (run !== undefined && isOff === true && !isStillIn(run, record.operation)) {
-    return { kind: 'run', text: heldBy(run) };
+    return { kind: 'run', text: occupiedText(run) };
   }
   return powerBack(record) === 'owed' ? switchedBack : undefined;
 }
@@ -337,7 +337,7 @@ function keptBy({ name, status }: Host, brake: Brake | undefined): Keeper | unde
     return { kind: 'hold', text };
   }
   const run = runUnderWay({ run: status.run });
-  if (run !== undefined) return { kind: 'run', text: heldBy(run) };
+  if (run !== undefined) return { kind: 'run', text: occupiedText(run) };
   if (status.inRescue) return { kind: 'rescue', text: rescueText(name) };
   const by = switchedOffBy(status);
   if (by !== undefined) {

@@ -299,12 +299,12 @@ export class Pools {
     this.#wakeOrphans(rows.map(({ claim }) => claim));
     const name = `hosts/${(after ?? before)?.hostId}`;
     for (const [poolId, { pool, members }] of this.#known) {
-      const isHeld = members.some(({ host }) => host === name);
+      const isMember = members.some(({ host }) => host === name);
       const isWanted = rows.some(
         ({ rack, labels, claim }) =>
           claim === pool?.name || isSelected(pool?.spec?.hosts, { name, rack, labels }),
       );
-      if (isHeld || isWanted) this.wake(poolId);
+      if (isMember || isWanted) this.wake(poolId);
     }
   }
 

@@ -86,8 +86,8 @@ async function readHosts(
   nowMs: number,
 ): Promise<Pick<PoolSnapshot, 'hosts' | 'kept'>> {
   const brakeOf = brakesOf(store, fleet, nowMs);
-  const held = heldHosts(record);
-  const ids = new Set([...held, ...fleetView.idsBy('claim', record.pool?.name ?? '')]);
+  const recorded = recordedHosts(record);
+  const ids = new Set([...recorded, ...fleetView.idsBy('claim', record.pool?.name ?? '')]);
   for (const id of selectedBy(fleetView, record.pool)) ids.add(id);
   const kept = new Map<HostUid, KeptHost>();
   const hosts: SeenHost[] = [];
@@ -102,7 +102,7 @@ async function readHosts(
     for (const each of await Promise.all(some)) {
       const host = each && seenHost(each.found.record, each.brake);
       if (each === undefined || host === undefined) continue;
-      if (!isOf(record, held, host)) continue;
+      if (!isOf(record, recorded, host)) continue;
       hosts.push(host);
       kept.set(host.uid, each.found);
     }
@@ -119,13 +119,13 @@ function selectedBy(
 }
 
 /** Ids of hosts that the pool's record names. */
-function heldHosts({ members, failures, pool }: wire.PoolRecord): ReadonlySet<HostId> {
+function recordedHosts({ members, failures, pool }: wire.PoolRecord): ReadonlySet<HostId> {
   const named = [...members, ...failures, ...(pool?.status?.slots ?? [])];
   return new Set(named.map(({ host }) => idOf(host)));
 }
 
-function isOf({ pool }: wire.PoolRecord, held: ReadonlySet<HostId>, host: SeenHost): boolean {
-  if (held.has(idOf(host.name)) || host.claimedBy === pool?.name) return true;
+function isOf({ pool }: wire.PoolRecord, recorded: ReadonlySet<HostId>, host: SeenHost): boolean {
+  if (recorded.has(idOf(host.name)) || host.claimedBy === pool?.name) return true;
   return isSelected(pool?.spec?.hosts, host);
 }
 

@@ -49,8 +49,8 @@ export async function stageBios(
     return (next.pending ?? next.current) === wanted.get(name);
   };
   const open = names.filter((name) => !isStaged(bios.value, name));
-  const isHeld = names.every((name) => textOf(current[name]) === wanted.get(name));
-  if (open.length === 0) return ok({ changed: !isHeld, notes: [] });
+  const isSet = names.every((name) => textOf(current[name]) === wanted.get(name));
+  if (open.length === 0) return ok({ changed: !isSet, notes: [] });
   const registry = await readRegistry(bios.value, calls);
   if (registry.kind === 'transient') return registry;
   const entries = registry.kind === 'ok' ? registry.value : undefined;

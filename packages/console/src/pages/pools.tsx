@@ -88,11 +88,11 @@ export function PoolBar({ pool: { status } }: { readonly pool: Pool }) {
 /** What the pool's conditions come to. */
 export function PoolState({ pool: { status, spec } }: { readonly pool: Pool }) {
   if (status?.deleting === true) return <Badge tone="warn">deleting</Badge>;
-  const held = (type: PoolConditionType, { is: wanted }: { readonly is: boolean }) => {
+  const conditionWith = (type: PoolConditionType, { is: wanted }: { readonly is: boolean }) => {
     const condition = poolCondition(status, type);
     return condition?.status === wanted ? condition : undefined;
   };
-  const degraded = held('Degraded', { is: true });
+  const degraded = conditionWith('Degraded', { is: true });
   if (degraded !== undefined) {
     return (
       <Badge tone="bad" title={degraded.message}>
@@ -101,7 +101,7 @@ export function PoolState({ pool: { status, spec } }: { readonly pool: Pool }) {
     );
   }
   if (spec?.rollout?.paused === true) return <Badge tone="warn">paused</Badge>;
-  const unresolved = held('Resolved', { is: false });
+  const unresolved = conditionWith('Resolved', { is: false });
   if (unresolved !== undefined) {
     return (
       <Badge tone="warn" title={unresolved.message}>
@@ -109,7 +109,7 @@ export function PoolState({ pool: { status, spec } }: { readonly pool: Pool }) {
       </Badge>
     );
   }
-  return held('UpToDate', { is: true }) === undefined ? (
+  return conditionWith('UpToDate', { is: true }) === undefined ? (
     <Badge tone="busy">rolling out</Badge>
   ) : (
     <Badge tone="good">up to date</Badge>

@@ -193,13 +193,13 @@ async function observe({ stage, made }: Chapter, name: string): Promise<Reported
   const { site } = stage;
   const { status } = await site.clients.hosts.getHost({ name: `hosts/${name}` });
   const machine = site.machine(name);
-  const held = made.find(({ content }) => holdsImageOf(machine, content));
+  const image = made.find(({ content }) => holdsImageOf(machine, content));
   return {
     name,
     image: status?.image ?? '',
     contentDigest: status?.writtenDisk?.contentDigest ?? '',
     isProvisioned: status?.state === HostState.PROVISIONED,
-    diskHolds: held?.version,
+    diskHolds: image?.version,
     runs: machine.power.isOn() ? runningSystem(machine.folder)?.version : undefined,
   };
 }

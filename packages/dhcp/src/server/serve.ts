@@ -145,9 +145,11 @@ function otherServer({ request, settings, addresses }: Desk): ServerDecision | u
   if (!('server' in asked) || asked.server === settings.serverAddress) return undefined;
   const ours = isServed(addresses, mac) || subnetHas(settings.plan.subnet, asked.address);
   if (asked.kind !== 'selecting' || !ours) return nothing('meant for another server');
-  const held = addresses.book.leaseOf(mac);
+  const lease = addresses.book.leaseOf(mac);
   const changes: LeaseChange[] =
-    held === undefined || held.bound || addresses.isKnown(mac) ? [] : [{ kind: 'forgotten', mac }];
+    lease === undefined || lease.bound || addresses.isKnown(mac)
+      ? []
+      : [{ kind: 'forgotten', mac }];
   const notice = { kind: 'otherServer', serverAddress: asked.server } as const;
   return { reply: undefined, changes, notice, reason: 'chose another server' };
 }
@@ -170,12 +172,12 @@ function offer(desk: Desk, wish: string | undefined): ServerDecision {
     return { reply: undefined, changes: [], notice, reason: 'no address left' };
   }
   const before = addresses.book.leaseOf(mac);
-  const heldUntilMs = addresses.nowMs + offerHoldMs;
+  const offeredUntilMs = addresses.nowMs + offerHoldMs;
   // A running lease goes on: the client may return to it without accepting this offer.
   const lease =
     before?.address === address
-      ? { ...before, untilMs: Math.max(before.untilMs, heldUntilMs) }
-      : { mac, address, bound: false, untilMs: heldUntilMs };
+      ? { ...before, untilMs: Math.max(before.untilMs, offeredUntilMs) }
+      : { mac, address, bound: false, untilMs: offeredUntilMs };
   return answer(desk, 'offer', address, changesFor(addresses, 'offered', lease));
 }
 

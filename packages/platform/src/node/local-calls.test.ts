@@ -50,8 +50,8 @@ describe('local calls', () => {
       callers.push(gone);
       return request;
     });
-    const one = await calls.hold(path, 'one', 5_000);
-    const two = await calls.hold(path, 'two', 5_000);
+    const one = await calls.callAndStay(path, 'one', 5_000);
+    const two = await calls.callAndStay(path, 'two', 5_000);
     expect([one?.answer, two?.answer]).toEqual(['one', 'two']);
     await one?.release();
     expect(callers.map(({ aborted }) => aborted)).toEqual([true, false]);
@@ -60,7 +60,7 @@ describe('local calls', () => {
     await listener.close();
     await last;
     await two?.release();
-    expect(await calls.hold(path, 'three', 5_000)).toBeUndefined();
+    expect(await calls.callAndStay(path, 'three', 5_000)).toBeUndefined();
   });
 
   test('say that a path is too long for a socket', async () => {

@@ -15,7 +15,7 @@ const lineBytesMax = 64 * 1024;
 const callersMax = 4;
 const silenceMs = 5_000;
 /** Longest time that a caller stays on the line. */
-const heldMsMax = 6 * 3_600_000;
+const connectedMsMax = 6 * 3_600_000;
 const ownerOnlyMode = 0o600;
 /** Longest path that the system takes for a socket, bytes. */
 const pathBytesMax = 107;
@@ -28,7 +28,7 @@ export function nodeLocalCalls(): LocalCalls {
         throw new Error(`${path} is too long for a socket: at most ${pathBytesMax} bytes`);
       }
       await rm(path, { force: true });
-      const line: Line = { isEnding: false, held: new Set() };
+      const line: Line = { isEnding: false, connected: new Set() };
       const server = createServer({ allowHalfOpen: true }, (socket) =>
         serveOne(socket, line, answer),
       );
@@ -42,9 +42,9 @@ export function nodeLocalCalls(): LocalCalls {
       asked?.socket.destroy();
       return asked?.answer;
     },
-    hold: async (path, request, timeoutMs) => {
+    callAndStay: async (path, request, timeoutMs) => {
       const asked = await ask(path, request, timeoutMs);
-      return asked === undefined ? undefined : holding(asked);
+      return asked === undefined ? undefined : releasable(asked);
     },
   };
 }
@@ -59,12 +59,12 @@ function listening(server: Server, path: string): Promise<void> {
 /** A caller that has its answer and stays connected. */
 interface Line {
   isEnding: boolean;
-  readonly held: Set<Socket>;
+  readonly connected: Set<Socket>;
 }
 
 function closing(server: Server, line: Line): Promise<void> {
   line.isEnding = true;
-  for (const socket of line.held) socket.destroySoon();
+  for (const socket of line.connected) socket.destroySoon();
   return new Promise((resolve) => server.close(() => resolve()));
 }
 
@@ -75,7 +75,7 @@ function serveOne(
 ): void {
   const gone = new AbortController();
   for (const event of ['end', 'close'] as const) socket.once(event, () => gone.abort());
-  socket.once('close', () => line.held.delete(socket));
+  socket.once('close', () => line.connected.delete(socket));
   socket.setTimeout(silenceMs, () => socket.destroy());
   socket.on('error', () => socket.destroy());
   readLine(socket)
@@ -85,8 +85,8 @@ function serveOne(
         socket.setTimeout(0);
         const responseLine = `${await answer(request, gone.signal)}\n`;
         if (line.isEnding || gone.signal.aborted) return socket.end(responseLine);
-        line.held.add(socket);
-        socket.setTimeout(heldMsMax);
+        line.connected.add(socket);
+        socket.setTimeout(connectedMsMax);
         socket.once('end', () => socket.end());
         return socket.write(responseLine);
       },
@@ -121,7 +121,7 @@ function ask(path: string, request: string, timeoutMs: number): Promise<OpenAnsw
   });
 }
 
-function holding({ answer, socket }: OpenAnswer): ReleasableAnswer {
+function releasable({ answer, socket }: OpenAnswer): ReleasableAnswer {
   socket.on('error', () => socket.destroy());
   return {
     answer,

@@ -3,8 +3,8 @@
  * there are enough requests: the parser itself would take all requests of a piece at once, some
  * thousands of 64 KiB, and keep an object for each.
  *
- * G1 Nothing is dropped or reordered. Bytes that are held back wait here, one piece of the socket;
- *    the rest waits in the kernel, and then at the client.
+ * G1 Nothing is dropped or reordered. Bytes that may not be fed yet wait here, one piece of the
+ *    socket; the rest waits in the kernel, and then at the client.
  * G2 A head is handed on without a stop in its middle: the parser's clock for slow heads runs only
  *    while the server waits for the client.
  * G3 When Node has paused the socket for reasons of its own, only Node resumes it.
@@ -19,32 +19,32 @@ const headEnd = Buffer.from('\r\n\r\n');
  */
 export function gateRequests(socket: Socket, mayFeed: () => boolean): () => void {
   const listeners = socket.listeners('data');
-  let held: Buffer = Buffer.alloc(0);
-  let isHolding = false;
+  let pending: Buffer = Buffer.alloc(0);
+  let isPausing = false;
   let isFeeding = false;
   const feed = (): void => {
     if (isFeeding) return;
     isFeeding = true;
-    while (held.length > 0 && mayFeed() && !socket.isPaused() && !socket.destroyed) {
-      const end = held.indexOf(headEnd);
-      const piece = end < 0 ? held : held.subarray(0, end + headEnd.length);
-      held = held.subarray(piece.length);
+    while (pending.length > 0 && mayFeed() && !socket.isPaused() && !socket.destroyed) {
+      const end = pending.indexOf(headEnd);
+      const piece = end < 0 ? pending : pending.subarray(0, end + headEnd.length);
+      pending = pending.subarray(piece.length);
       for (const listener of listeners) listener.call(socket, piece);
     }
     isFeeding = false;
-    if (held.length === 0 || socket.isPaused()) return;
-    isHolding = true;
+    if (pending.length === 0 || socket.isPaused()) return;
+    isPausing = true;
     socket.pause();
   };
   socket.removeAllListeners('data');
   socket.on('data', (piece: Buffer) => {
-    held = held.length === 0 ? piece : Buffer.concat([held, piece]);
+    pending = pending.length === 0 ? piece : Buffer.concat([pending, piece]);
     feed();
   });
   socket.on('resume', feed);
   return () => {
-    if (!isHolding || !mayFeed()) return;
-    isHolding = false;
+    if (!isPausing || !mayFeed()) return;
+    isPausing = false;
     socket.resume();
     feed();
   };

@@ -35,7 +35,7 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
   const ended = Promise.withResolvers<never>();
   // Nobody may ever wait for it.
   markHandled(ended.promise);
-  const held = incoming.begin(networkOfPeer(peerAddress), () => {
+  const body = incoming.begin(networkOfPeer(peerAddress), () => {
     const words = 'More is on its way to this server than it has room for; come again later.';
     ended.reject(unavailable('TOO_MUCH_UNDER_WAY', words, limits.retryAfterMs));
   });
@@ -46,7 +46,7 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
   });
   const release = (): void => {
     cancel();
-    incoming.release(held);
+    incoming.release(body);
   };
   exchange.response.once('close', () => {
     ended.reject(callerGone());
@@ -54,7 +54,7 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
   });
   return {
     read: async (bytesMax, name) => {
-      const grow = (bytes: number) => incoming.grow(held, bytes + pieceCostBytes);
+      const grow = (bytes: number) => incoming.grow(body, bytes + pieceCostBytes);
       try {
         return await gather(exchange, { bytesMax, name, grow, ended: ended.promise });
       } finally {

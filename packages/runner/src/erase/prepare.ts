@@ -66,10 +66,10 @@ async function prepare(
   device: DeviceFacts,
   removeHiddenArea: boolean,
 ): Promise<DiskPreparation | undefined> {
-  const isHeld = device.holders.length > 0 && device.holders.every(isDismantlable);
+  const hasHolders = device.holders.length > 0 && device.holders.every(isDismantlable);
   const hidden = removeHiddenArea ? hiddenBytes(device) : 0;
-  if (!isHeld && hidden === 0) return undefined;
-  const dismantled = isHeld ? await devices.dismantle(device) : [];
+  if (!hasHolders && hidden === 0) return undefined;
+  const dismantled = hasHolders ? await devices.dismantle(device) : [];
   if (hidden > 0) await devices.unhide(device);
   return { dismantled, hiddenBytesRemoved: BigInt(hidden) };
 }

@@ -99,8 +99,8 @@ async function racksOf(io: CommandIo, flags: PrefetchFlags): Promise<readonly st
   if (rack !== undefined) return [resourceName('racks', rack)];
   const parent = resourceName('pools', pool ?? '');
   const { hosts } = await withPools(io, flags, (pools) => pools.listPoolHosts({ parent }));
-  const held = hosts.filter(({ state }) => state !== 'contested');
-  const racks = new Set(held.map((each) => each.rack).filter((name) => name !== ''));
+  const members = hosts.filter(({ state }) => state !== 'contested');
+  const racks = new Set(members.map((each) => each.rack).filter((name) => name !== ''));
   if (racks.size === 0) throw new UsageError(`${parent} holds no host, and so is in no rack`);
   return [...racks].toSorted();
 }

@@ -77,8 +77,8 @@ function showPlan(io: CommandIo, { output }: SharedFlags, plan: RolloutPlan): vo
     return;
   }
   const target = plan.target?.image ?? 'an image that is not resolved yet';
-  const held = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
-  const headline = `${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`;
+  const stopped = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
+  const headline = `${plan.pool} to ${target}, ${plan.unavailableMax} at once${stopped}`;
   printLines(io, [headline, ...plan.warnings.map((text) => `Note: ${text}`), '']);
   printTable(io, output, plannedRolloutColumns, plan.hosts);
 }
