@@ -1,7 +1,7 @@
 /**
  * What a start of Node costs anyway: a socket that answers every packet with itself.
  *
- *   node test/bench/start/bare.main.ts PORT
+ *   node bare.mjs PORT, as `rack.ts` bundles it
  */
 import { createSocket } from 'node:dgram';
 

@@ -22,7 +22,7 @@ import { spread } from '../beside/figures.ts';
 import { freeTcpPort } from '../beside/free-port.ts';
 import { discoverOf } from '../dhcp/client.ts';
 import { installedArguments, installedMemorySettings } from '../installed.ts';
-import { type AgentPorts, bundledAgent, layRack } from './rack.ts';
+import { type AgentPorts, bundledAgent, bundledBare, layRack } from './rack.ts';
 
 const answerMsMax = 350;
 const memoryMibMax = 120;
@@ -89,8 +89,7 @@ async function compare(hosts: number, rounds: number): Promise<void> {
     const settings = installedArguments('agent');
     const program = await bundledAgent(folder);
     const agent = [...settings, program, 'run', '--config', configuration];
-    const path = join(import.meta.dirname, './bare.main.ts');
-    const bare = [...settings, path, String(ports.dhcp)];
+    const bare = [...settings, await bundledBare(folder), String(ports.dhcp)];
     const cache = join(folder, 'cache');
     // The first starts fill Node's compile cache, as those of an installed agent do.
     for (let index = 0; index < 2; index += 1) {

@@ -31,6 +31,14 @@ export async function bundledAgent(folder: string): Promise<string> {
   return path;
 }
 
+/** Bare Node in the same form: Node would take longer to strip its types than to start. */
+export async function bundledBare(folder: string): Promise<string> {
+  const { code } = await bundle(root, 'test/bench/start/bare.main.ts', '0.0.0-bench');
+  const path = join(folder, 'bare.mjs');
+  await writeFile(path, code);
+  return path;
+}
+
 /** Writes all of it; returns the path of the configuration. Nobody answers as control plane. */
 export async function layRack(folder: string, hosts: number, ports: AgentPorts): Promise<string> {
   const stateFolder = join(folder, 'state');
