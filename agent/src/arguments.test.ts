@@ -44,8 +44,8 @@ describe('the command line of the agent', () => {
   test('explains itself when it does not understand', () => {
     expect(parseArguments([])).toEqual({ kind: 'help' });
     expect(parseArguments(['-h'])).toEqual({ kind: 'help' });
-    for (const words of [['join', 'cp:7000'], ['run', 'x'], ['walk'], ['--config'], ['--fast']]) {
-      expect(parseArguments(words)).toMatchObject({ kind: 'help', problem: expect.any(String) });
+    for (const args of [['join', 'cp:7000'], ['run', 'x'], ['walk'], ['--config'], ['--fast']]) {
+      expect(parseArguments(args)).toMatchObject({ kind: 'help', problem: expect.any(String) });
     }
   });
 });

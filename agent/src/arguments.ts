@@ -28,17 +28,17 @@ export const usage = `rackwright-agent: the agent on a rack's provisioning netwo
 `;
 
 /** Reads the words after the program's name. */
-export function parseArguments(words: readonly string[]): AgentCommand {
+export function parseArguments(args: readonly string[]): AgentCommand {
   const rest: string[] = [];
   let config = defaultConfig;
   let checks = false;
   let newKey = false;
-  for (let index = 0; index < words.length; index += 1) {
-    const word = words[index] ?? '';
+  for (let index = 0; index < args.length; index += 1) {
+    const word = args[index] ?? '';
     if (word === '--help' || word === '-h') return { kind: 'help' };
     if (word === '--config') {
       index += 1;
-      const file = words[index];
+      const file = args[index];
       if (file === undefined) return { kind: 'help', problem: '--config needs a file' };
       config = file;
     } else if (word === '--check-config') checks = true;

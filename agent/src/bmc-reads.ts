@@ -83,8 +83,8 @@ export class AgentBmcReads implements BmcReadEars {
 
   ask(question: agent.ReadBmc): void {
     if (this.#questions.add(question)) return;
-    const words = `${this.#limits.waitingMax} reads of BMCs wait at this agent already`;
-    this.#tell(question, resultOfBmc(transient('queueFull', words)));
+    const text = `${this.#limits.waitingMax} reads of BMCs wait at this agent already`;
+    this.#tell(question, resultOfBmc(transient('queueFull', text)));
   }
 
   async #answer(question: agent.ReadBmc): Promise<void> {
@@ -101,8 +101,8 @@ export class AgentBmcReads implements BmcReadEars {
       answer = await this.#read(question, giveWay, abort.signal);
     } catch (error) {
       log.error({ hostUid: question.hostUid }, 'a read of a BMC threw', error);
-      const words = 'the agent could not read the BMC: see its log';
-      answer = resultOfBmc(transient('trouble', words));
+      const text = 'the agent could not read the BMC: see its log';
+      answer = resultOfBmc(transient('trouble', text));
     } finally {
       cancel();
     }
@@ -150,8 +150,8 @@ function outcomeOf(answer: Answer): MessageInitShape<typeof agent.BmcReadSchema>
 }
 
 function bounded({ message, detail }: { message: string; detail?: string }): string {
-  const words = detail === undefined || detail === '' ? '' : ` (${detail})`;
-  return boundText(`${message}${words}`, messageBytesMax);
+  const text = detail === undefined || detail === '' ? '' : ` (${detail})`;
+  return boundText(`${message}${text}`, messageBytesMax);
 }
 
 async function readOf(

@@ -167,7 +167,7 @@ describe('a configuration to run with', () => {
   const network = (range: string) =>
     `serverAddress: 10.77.0.1, dhcp: {mode: reservation, ${subnet}, ${range}}`;
   const good = network('range: {first: 10.77.0.5, last: 10.77.0.9}');
-  const words = (text: string) => {
+  const problemsIn = (text: string) => {
     const checked = checkConfig(text, parseWholeConfig);
     const found = 'problems' in checked ? checked.problems : [];
     return found.map(({ line, message }) => `${line} ${message}`);
@@ -176,10 +176,10 @@ describe('a configuration to run with', () => {
     `interfaces:\n${entries.map((entry) => `  - {${entry}}\n`).join('')}${files}`;
 
   test('is refused with nothing to say when it can work', () => {
-    expect(words(runnable)).toEqual([]);
-    expect(words(listed(`name: eth1, ${good}`, 'name: eth2, serverAddress: 10.78.0.1'))).toEqual(
-      [],
-    );
+    expect(problemsIn(runnable)).toEqual([]);
+    expect(
+      problemsIn(listed(`name: eth1, ${good}`, 'name: eth2, serverAddress: 10.78.0.1')),
+    ).toEqual([]);
   });
 
   test.each<[string, string, string]>([
@@ -192,7 +192,7 @@ describe('a configuration to run with', () => {
     ],
     ['a port of two servers', 'http: {port: 7443}', '5 http.port has to be another than'],
   ])('%s that cannot be is told with its line', (_what, line, told) => {
-    expect(words(`${runnable}${line}\n`)).toEqual([expect.stringContaining(told)]);
+    expect(problemsIn(`${runnable}${line}\n`)).toEqual([expect.stringContaining(told)]);
   });
 
   test.each<[string, string, string]>([
@@ -205,7 +205,7 @@ describe('a configuration to run with', () => {
     ],
   ])('a range %s is told with its line', (_what, range, told) => {
     const text = listed('name: eth2, serverAddress: 10.78.0.1', `name: eth1, ${network(range)}`);
-    const [first = '', ...others] = words(text);
+    const [first = '', ...others] = problemsIn(text);
     expect(others).toEqual([]);
     expect(first).toContain('3 interfaces[1].dhcp.range');
     expect(first).toContain(told);
@@ -213,7 +213,7 @@ describe('a configuration to run with', () => {
 
   test('a subnet in which another interface is is told', () => {
     const text = listed(`name: eth1, ${good}`, 'name: eth2, serverAddress: 10.77.0.200');
-    expect(words(text)).toEqual([
+    expect(problemsIn(text)).toEqual([
       '2 interfaces[0].dhcp.subnet.network has to be without the address of interface eth2',
     ]);
   });

@@ -288,7 +288,7 @@ function bootEars({ watch, power, desk, proofs, tracer, faults }: EarParts) {
 }
 
 const noNetboots: Pick<NetbootImages, 'find'> = {
-  find: () => ({ kind: 'waiting', words: 'no images are kept here' }),
+  find: () => ({ kind: 'waiting', text: 'no images are kept here' }),
 };
 
 /** Images that are fetched without an operation: those of netboots, and those to prefetch. */

@@ -71,7 +71,7 @@ describe('reservation mode', () => {
     ],
     ['half a range', `${withSubnet}, range: {first: 10.77.0.9}}`, 'dhcp.range.last is missing'],
     ['a range in proxy mode', 'dhcp: {range: {first: a, last: b}}', 'dhcp.range is no key'],
-  ])('is refused with %s', (_name, text, words) => {
-    expect(() => parseConfig(`serverAddress: 10.77.0.1\n${text}\n`)).toThrow(words);
+  ])('is refused with %s', (_name, text, problem) => {
+    expect(() => parseConfig(`serverAddress: 10.77.0.1\n${text}\n`)).toThrow(problem);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { parseConfig } from './config.ts';
 import {
   bootInterfaces,
-  closedWords,
+  closedText,
   divideInterfaces,
   type HandedOver,
   strayAddresses,
@@ -47,8 +47,8 @@ describe('a list of interfaces', () => {
     ['one address for TFTP', 'tftp: {address: 10.77.0.1}', 'tftp.address has to be 0.0.0.0'],
     ['one address for HTTP', 'http: {address: 10.77.0.1}', 'http.address has to be 0.0.0.0'],
     ['one address for runners', 'runner: {address: 10.77.0.1}', 'runner.address has to be 0.0.0.0'],
-  ])('takes no %s', (_what, line, words) => {
-    expect(() => parseConfig(`${two}${line}\n`)).toThrow(words);
+  ])('takes no %s', (_what, line, text) => {
+    expect(() => parseConfig(`${two}${line}\n`)).toThrow(text);
   });
 
   test.each([
@@ -66,8 +66,8 @@ describe('a list of interfaces', () => {
     ['IPv6 of its own', '{name: eth3, serverAddress6: "::1"}', 'an IPv6 address'],
     ['no IPv4 as IPv6', '{name: eth3, serverAddress6: "::ffff:a00:1"}', 'an IPv6 address'],
     ['keys that there are', '{name: eth3, serverAddres: 10.0.0.1}', 'did you mean serverAddress?'],
-  ])('needs of each %s', (_what, entry, words) => {
-    expect(() => parseConfig(`${two}  - ${entry}\n`)).toThrow(words);
+  ])('needs of each %s', (_what, entry, text) => {
+    expect(() => parseConfig(`${two}  - ${entry}\n`)).toThrow(text);
   });
 
   test('is bounded', () => {
@@ -127,14 +127,14 @@ describe('the sockets that were handed over', () => {
     expect(before).toEqual(value({ served, awaited: ['eth2.7'], closed: [] }));
     const after = divideInterfaces(listed, some, anywhere);
     expect(after).toEqual(value({ served, awaited: [], closed: ['eth2.7'] }));
-    expect(closedWords('eth2.7')).toContain('systemctl status rackwright-agent@eth2.7.socket');
+    expect(closedText('eth2.7')).toContain('systemctl status rackwright-agent@eth2.7.socket');
   });
 
   test.each([
     ['of an interface without an entry', handed('eth1', 'eth9'), 'interfaces has no entry for it'],
     ['none at all', handed(), 'enable rackwright-agent@eth1.socket'],
-  ])('are refused when they are %s', (_what, some, words) => {
-    expect(problemIn(divideInterfaces(listed, some, anywhere))).toContain(words);
+  ])('are refused when they are %s', (_what, some, text) => {
+    expect(problemIn(divideInterfaces(listed, some, anywhere))).toContain(text);
   });
 
   test('are waited for by a new start when there is nothing to serve', () => {

@@ -108,7 +108,7 @@ export interface Division {
 }
 
 /** The text about what to do for an interface without sockets. */
-export function closedWords(name: string): string {
+export function closedText(name: string): string {
   return (
     `interfaces has ${name}, and no socket of it was handed to this process: enable ` +
     `rackwright-agent@${name}.socket, or see systemctl status rackwright-agent@${name}.socket ` +
@@ -143,7 +143,7 @@ export function divideInterfaces(
   const closed = rest.filter(isThere);
   if (served.length > 0) return value({ served, awaited, closed });
   const [first] = closed;
-  if (first !== undefined) return bad(closedWords(first));
+  if (first !== undefined) return bad(closedText(first));
   return bad(`there is no interface ${rest.join(', ')} on this machine yet`);
 }
 

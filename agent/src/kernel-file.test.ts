@@ -50,7 +50,7 @@ test.each([
     'kernel for arm64; /k is one for amd64; those for arm64 are of the package',
   ],
   ['amd64', pe(0xaa64), 'kernel for amd64; /k is one for arm64'],
-])('hosts of %s are given only a kernel for them', async (architecture, bytes, words) => {
+])('hosts of %s are given only a kernel for them', async (architecture, bytes, text) => {
   const disk: Pick<LargeFiles, 'find' | 'read'> = {
     find: async () => ({ sizeBytes: bytes.length, usedAtMs: 0 }),
     async *read() {
@@ -58,8 +58,8 @@ test.each([
     },
   };
   const told = await kernelProblem(parseConfig(settings(architecture, '/k')), disk);
-  if (words === undefined) expect(told).toBeUndefined();
-  else expect(told).toContain(words);
+  if (text === undefined) expect(told).toBeUndefined();
+  else expect(told).toContain(text);
 });
 
 test('arm64 with the kernel of the package is refused before anything starts', () => {

@@ -42,9 +42,9 @@ export async function kernelProblem(
   for await (const head of disk.read(path)) {
     const architecture = kernelArchitecture(head);
     if (architecture === undefined || architecture === runner.architecture) return undefined;
-    const words = `runner.kernel has to be a kernel for ${runner.architecture}`;
+    const text = `runner.kernel has to be a kernel for ${runner.architecture}`;
     const more = runner.architecture === 'arm64' ? `; ${missing}` : '';
-    return `${words}; ${path} is one for ${architecture}${more}`;
+    return `${text}; ${path} is one for ${architecture}${more}`;
   }
   return undefined;
 }

@@ -47,8 +47,8 @@ async function run(
   writeFileSync(config, `{${networks}, ${files}, stateFolder: ${join(folder, 'state')}}\n`);
   const handed = `LISTEN_FDS=${sockets.length} LISTEN_FDNAMES=${names}`;
   const script = `LISTEN_PID=$$ ${handed} exec "$0" "$@"`;
-  const words = ['-c', script, process.execPath, main, 'run', '--config', config];
-  const child = spawn('/bin/sh', words, {
+  const args = ['-c', script, process.execPath, main, 'run', '--config', config];
+  const child = spawn('/bin/sh', args, {
     stdio: ['ignore', 'ignore', 'pipe', ...sockets.map(descriptorOf)],
   });
   let said = '';

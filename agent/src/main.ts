@@ -33,7 +33,7 @@ import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig, parseWholeConfig } from './config.ts';
 import { clockWarning, IdentityFiles, isKeyOver, join } from './identity/index.ts';
 import { readInterfaces, watchInterfaces } from './interface-watch.ts';
-import { closedWords, divideInterfaces, strayAddresses } from './interfaces.ts';
+import { closedText, divideInterfaces, strayAddresses } from './interfaces.ts';
 import { kernelProblem } from './kernel-file.ts';
 import { nginxSite } from './nginx-site.ts';
 import { type AgentPlatform, startAgent } from './program.ts';
@@ -44,10 +44,10 @@ const tokenCharactersMax = 4_096;
 /** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
 const ownAnswerTimeoutMs = 4_000;
 
-async function main(words: readonly string[]): Promise<void> {
+async function main(args: readonly string[]): Promise<void> {
   const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
-  const command = parseArguments(words);
+  const command = parseArguments(args);
   switch (command.kind) {
     case 'help':
       process.stdout.write(
@@ -152,8 +152,8 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   for (const name of division.awaited) {
     log.warn({ interface: name }, 'a boot interface is not there yet: served once it has come');
   }
-  for (const name of division.closed) log.error({ interface: name }, closedWords(name));
-  for (const words of strayAddresses(division.served, nodeOwnAddresses())) log.warn({}, words);
+  for (const name of division.closed) log.error({ interface: name }, closedText(name));
+  for (const text of strayAddresses(division.served, nodeOwnAddresses())) log.warn({}, text);
   const platform: AgentPlatform = {
     clock,
     random: nodeRandom(),

@@ -139,8 +139,8 @@ class PowerSyncRig {
         const bmcAddress = request.args[request.args.indexOf('-H') + 1] ?? '';
         const bmc = this.bmcs.get(bmcAddress);
         if (bmc === undefined) throw new Error(`no BMC at ${bmcAddress}`);
-        const words = request.args.join(' ');
-        const switches = words.includes('raw 0x00 0x02') || words.includes('raw 0x00 0x08');
+        const text = request.args.join(' ');
+        const switches = text.includes('raw 0x00 0x02') || text.includes('raw 0x00 0x08');
         this.calls.push({ atMs: this.world.clock.nowMs, bmc: bmcAddress, switches });
         this.inFlight.now += 1;
         this.inFlight.most = Math.max(this.inFlight.most, this.inFlight.now);

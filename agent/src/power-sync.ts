@@ -334,8 +334,8 @@ export class PowerSync implements PowerReadings {
     const { silentReadsMax, silentMs } = this.#limits;
     if (silent && reads + 1 < silentReadsMax && lastedMs < silentMs) return;
     const since = timestampFromMs(Math.round(clock.nowMs() - (silent ? lastedMs : 0)));
-    const words = boundText(message, messageBytesMax);
-    this.#tell(target, undefined, { reachable: !silent, trouble, message: words, since });
+    const text = boundText(message, messageBytesMax);
+    this.#tell(target, undefined, { reachable: !silent, trouble, message: text, since });
   }
 
   /** Reports power and health as far as they differ from the last report (P6). */
@@ -423,8 +423,8 @@ function hardwareNews(
   hardware: HardwareHealth | undefined,
 ): MessageInitShape<typeof HardwareHealthSchema> | undefined {
   if (hardware === undefined) return undefined;
-  const { level, words } = hardware;
-  const news = { level: levelToWire(level), message: boundText(words, messageBytesMax) };
+  const { level, words: text } = hardware;
+  const news = { level: levelToWire(level), message: boundText(text, messageBytesMax) };
   return hardwareKey(news) === sentHardware ? undefined : news;
 }
 
@@ -437,15 +437,15 @@ function outcomeOfFailedCall(result: Exclude<BmcResult<never>, { kind: 'ok' }>):
   return result.kind === 'failed' ? outcomeOfFailure(result) : outcomeOfTransient(result);
 }
 
-function outcomeOfTransient({ reason, message, backendWords }: BmcTransient): PollOutcome {
+function outcomeOfTransient({ reason, message, backendText }: BmcTransient): PollOutcome {
   switch (reason) {
     case 'unreachable':
     case 'breakerOpen': {
-      const words = backendWords === '' ? '' : ` (${backendWords})`;
+      const text = backendText === '' ? '' : ` (${backendText})`;
       return {
         kind: 'trouble',
         trouble: agent.BmcTrouble.UNREACHABLE,
-        message: `${message}${words}`,
+        message: `${message}${text}`,
       };
     }
     case 'busy':
@@ -482,10 +482,10 @@ const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble | undefined>
   notAllowed: agent.BmcTrouble.PROTOCOL,
 };
 
-function outcomeOfFailure({ type, message, backendWords }: BmcFailed): PollOutcome {
+function outcomeOfFailure({ type, message, backendText }: BmcFailed): PollOutcome {
   const trouble = troubles[type];
   if (trouble === undefined) return { kind: 'nothing' };
   // A person who compares the certificate with the BMC's own display needs the fingerprint.
-  const words = type === 'certificate' ? `${message} (${backendWords})` : message;
-  return { kind: 'trouble', trouble, message: words };
+  const text = type === 'certificate' ? `${message} (${backendText})` : message;
+  return { kind: 'trouble', trouble, message: text };
 }

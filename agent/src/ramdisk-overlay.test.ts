@@ -57,8 +57,8 @@ test.each([
   'etc/ld.so.preload',
   'lib/firmware.d/a',
 ])('the overlay refuses %s, which is neither firmware nor a driver', (path) => {
-  const words = `runner.overlay has to be a folder without ${path}; it may hold `;
-  expect(() => extendedInitrd(new Uint8Array(), [file(path)])).toThrow(words);
+  const text = `runner.overlay has to be a folder without ${path}; it may hold `;
+  expect(() => extendedInitrd(new Uint8Array(), [file(path)])).toThrow(text);
 });
 
 test('the overlay may hold the other files of firmware and driver packages', () => {

@@ -127,9 +127,9 @@ test.each([
   ['no drive', { habits: { virtualMedia: undefined } }, 'mediaMissing', /no virtual drive/],
   ['no medium', { mediumUrl: '' }, 'mediaMissing', /virtualMedia/],
   ['BIOS', { firmware: 'bios' as const }, 'invalidArgument', /by UEFI, not BIOS/],
-])('with %s nothing is switched on, and words say what to do', async (_, parts, type, words) => {
+])('with %s nothing is switched on, and words say what to do', async (_, parts, type, text) => {
   const { events, setPower } = await setUp(parts);
   const result = await setPower(toRunner);
-  expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringMatching(words) });
+  expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringMatching(text) });
   expect(events.filter((event) => event.startsWith('on'))).toEqual([]);
 });

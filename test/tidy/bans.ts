@@ -75,11 +75,11 @@ const exportBans: readonly Ban[] = [
 const messageBans: readonly Ban[] = [
   {
     pattern:
-      /\b(message|detail|backendWords|givenUpReason|reason)\??\.(includes|startsWith|endsWith|match|matchAll|search|indexOf)\(/,
+      /\b(message|detail|backendText|givenUpReason|reason)\??\.(includes|startsWith|endsWith|match|matchAll|search|indexOf)\(/,
     message: 'decides by a text for people; give the fact a type or a field',
   },
   {
-    pattern: /\/[a-z]*\.(test|exec)\((\w+\.)*(message|detail|words|backendWords|reason)\b/,
+    pattern: /\/[a-z]*\.(test|exec)\((\w+\.)*(message|detail|words|backendText|reason)\b/,
     message: 'decides by a text for people; give the fact a type or a field',
   },
   {

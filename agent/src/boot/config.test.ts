@@ -112,8 +112,8 @@ test.each<[string, Partial<BootConfig>, string]>([
     { runner: { ...good.runner, kernelArguments: ['a && shell'] } },
     'runner.kernelArguments',
   ],
-])('the reader refuses %s, naming it', (_name, change, words) => {
-  expect(() => checkBootConfig({ ...good, ...change })).toThrow(words);
+])('the reader refuses %s, naming it', (_name, change, text) => {
+  expect(() => checkBootConfig({ ...good, ...change })).toThrow(text);
 });
 
 function reservation(network: string, first: number): ReservationDhcpConfig {
@@ -148,9 +148,9 @@ test('the reader refuses ranges in which its own address lies, and leases that c
 test.each([
   [{}, 'virtualMedia.loaders has to be uefiX64 or uefiArm64, or both'],
   [{ uefiX64: 'missing.efi' }, 'virtualMedia.loaders.uefiX64 has to be a name among loaderFiles'],
-])('the reader refuses a boot medium of loaders %o', (loaders, words) => {
+])('the reader refuses a boot medium of loaders %o', (loaders, text) => {
   const check = () => checkBootConfig({ ...good, virtualMedia: { loaders } });
-  expect(check).toThrow(`boot configuration: ${words}`);
+  expect(check).toThrow(`boot configuration: ${text}`);
 });
 
 describe('of several interfaces', () => {
@@ -185,8 +185,8 @@ describe('of several interfaces', () => {
       { ...eth2, dhcp: reservation('10.77.0', 2) },
       'interfaces[1].dhcp.subnet.network has to be without the address of interface eth1',
     ],
-  ])('%s is refused', (_name, other, words) => {
-    expect(() => check(eth1, other)).toThrow(`boot configuration: ${words}`);
+  ])('%s is refused', (_name, other, text) => {
+    expect(() => check(eth1, other)).toThrow(`boot configuration: ${text}`);
   });
 
   test('two that give the same addresses are refused', () => {

@@ -256,8 +256,8 @@ function raspberryPiProblems(
   return problems;
 }
 
-function argumentProblems(at: string, words: readonly string[]): string[] {
-  return words.flatMap((argument) => {
+function argumentProblems(at: string, args: readonly string[]): string[] {
+  return args.flatMap((argument) => {
     const right = `words without spaces, unlike ${JSON.stringify(argument)}`;
     return unless(safeArgument.test(argument), at, right);
   });

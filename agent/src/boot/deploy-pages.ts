@@ -31,4 +31,4 @@ export type NetbootBoot =
       readonly seedPath?: string;
     }
   /** Not here yet; for a person at the host's console. */
-  | { readonly kind: 'waiting'; readonly words: string };
+  | { readonly kind: 'waiting'; readonly text: string };

@@ -33,7 +33,7 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
   const runner = { kernel: 'kernel', initrd: 'initrd', agentPort: 1, fingerprint: '00'.repeat(32) };
   const deploys: DeployPages = {
     phoneHome: async () => 'wrong',
-    netboot: () => ({ kind: 'waiting', words: 'on its way' }),
+    netboot: () => ({ kind: 'waiting', text: 'on its way' }),
     seedFile: () => undefined,
     ...pages,
   };
@@ -135,7 +135,7 @@ test('a host without a disk boots what its snapshot names, and asks again for ev
 
 test('a host waits for an image that is not here, in words that iPXE does not read', async () => {
   const { ask } = await serve({
-    netboot: () => ({ kind: 'waiting', words: 'no ${net0/mac} && x' }),
+    netboot: () => ({ kind: 'waiting', text: 'no ${net0/mac} && x' }),
   });
   const lines = (await (await ask(script)).text()).split('\n');
   expect(lines[1]).toBe('echo Rackwright: one waits for its image: no __net0_mac_ __ x');
@@ -169,7 +169,7 @@ test('U-Boot gets the image of a host without a disk, unless it could not boot i
   const text = expect.stringContaining(`  initrd /v2/blobs/sha256/${'bb'.repeat(32)}\n`);
   expect(answerTo(one)).toEqual({ kind: 'script', text });
   const waiting = expect.stringMatching(/waits for its image: on its way\n$/);
-  expect(answerTo({ kind: 'waiting', words: 'on its way' })).toEqual({
+  expect(answerTo({ kind: 'waiting', text: 'on its way' })).toEqual({
     kind: 'script',
     text: waiting,
   });

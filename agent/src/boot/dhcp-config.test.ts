@@ -59,7 +59,7 @@ test.each<[string, Partial<SubnetConfig>, RegExp]>([
   ['no domain', { domainName: 'a b' }, /^subnet.domainName "a b" must be a domain name/],
   ['a lease of no time', { leaseSeconds: 0 }, /^subnet.leaseSeconds must be from 60/],
   ['half a second', { leaseSeconds: 60.5 }, /^subnet.leaseSeconds must be from 60/],
-])('the reader refuses %s', (_name, change, words) => {
-  expect(subnetProblem({ ...subnet, ...change }, planOf(good))).toMatch(words);
+])('the reader refuses %s', (_name, change, problem) => {
+  expect(subnetProblem({ ...subnet, ...change }, planOf(good))).toMatch(problem);
   expect(subnetProblem(subnet, planOf(good))).toBeUndefined();
 });

@@ -198,10 +198,10 @@ class Shell {
     if (granted === undefined) return;
     const fields = { service, receiveBytes: granted, wanted: receiveBytes };
     if (granted >= receiveBytes) return this.#log.debug(fields, 'room for packets that wait');
-    const words =
+    const text =
       'less room for packets that wait than a rack needs that is switched on at once: ' +
       'raise net.core.rmem_max, or ReceiveBuffer= of the socket unit';
-    this.#log.warn(fields, words);
+    this.#log.warn(fields, text);
   }
 
   #report(fields: Record<string, string>, message: string, error?: unknown): void {

@@ -11,8 +11,8 @@
  *    loads no module.
  */
 import type { HostName } from '@rackwright/messages';
-import { type ImageScript, imageWords, retrySeconds, waitingWords } from './image-script.ts';
-import { attemptsMax, kernelWords, lines, plain, type RunnerScript, whoStarts } from './script.ts';
+import { type ImageScript, imageArgs, retrySeconds, waitingText } from './image-script.ts';
+import { attemptsMax, kernelArgs, lines, plain, type RunnerScript, whoStarts } from './script.ts';
 
 /** Counts the failed scripts, one letter for each. */
 const tries = 'rackwright_tries';
@@ -51,7 +51,7 @@ export function grubRunnerScript(script: RunnerScript): string {
   const { decision, runner, fileUrl } = script;
   return lines([
     echo(`Rackwright: ${whoStarts(decision)} starts the runner`),
-    ...load(fileUrl(runner.kernel), [fileUrl(runner.initrd)], kernelWords(script)),
+    ...load(fileUrl(runner.kernel), [fileUrl(runner.initrd)], kernelArgs(script)),
   ]);
 }
 
@@ -61,14 +61,14 @@ export function grubImageScript(script: ImageScript): string {
   const initrds = boot.initrds.map((hex) => urls.blob(hex));
   return lines([
     echo(`Rackwright: ${plain(hostName)} boots its image over the network`),
-    ...load(urls.blob(boot.kernel), initrds, imageWords(script)),
+    ...load(urls.blob(boot.kernel), initrds, imageArgs(script)),
     ...again,
   ]);
 }
 
 /** Its kernel is not here yet: it asks again until it is. */
-export function grubWaitingScript(hostName: HostName, words: string): string {
-  const why = waitingWords(words);
+export function grubWaitingScript(hostName: HostName, text: string): string {
+  const why = waitingText(text);
   return lines([echo(`Rackwright: ${plain(hostName)} waits for its image: ${why}`), ...again]);
 }
 
@@ -92,8 +92,8 @@ const bootDisk = [
 /** Ends the script, with as many tries before it as at the beginning. */
 const again = [`sleep ${retrySeconds}`, `set ${tries}=`];
 
-function load(kernel: string, initrds: readonly string[], words: readonly string[]): string[] {
-  const linux = [file(kernel), ...words.map(grubWord)].join(' ');
+function load(kernel: string, initrds: readonly string[], args: readonly string[]): string[] {
+  const linux = [file(kernel), ...args.map(grubWord)].join(' ');
   if (initrds.length === 0) return [`if linux ${linux}; then boot; fi`];
   const initrd = initrds.map(file).join(' ');
   return [`if linux ${linux}; then`, `  if initrd ${initrd}; then boot; fi`, 'fi'];

@@ -47,15 +47,15 @@ test('by HTTP the scripts are the same', async () => {
 describe.each([
   ['a host without a grant', knownMac, 'TFTP error 2: no boot grant'],
   ['a machine that nobody knows', unknownMac, 'TFTP error 1: unknown host'],
-])('%s', (_, mac, words) => {
+])('%s', (_, mac, text) => {
   test('gets neither kernel nor ramdisk by TFTP, nor a script that starts them', async () => {
     rig = await startRig({});
     for (const name of ['vmlinuz', 'initrd']) {
-      await expect(tftpText(`/boot/${mac}/files/${name}`)).rejects.toThrow(words);
+      await expect(tftpText(`/boot/${mac}/files/${name}`)).rejects.toThrow(text);
     }
     const script = await tftpText(`/boot/${mac}/grub.cfg`).catch(String);
     expect(script).not.toContain('linux');
-    expect(script).toContain(mac === knownMac ? 'chainloader' : words);
+    expect(script).toContain(mac === knownMac ? 'chainloader' : text);
   });
 });
 

@@ -25,9 +25,9 @@ export function imageScript(script: ImageScript): string {
   const { mac, hostName, urls, boot } = script;
   const { kernel, initrds } = boot;
   // UEFI kernels look up the ramdisks by these names among the files that iPXE has loaded.
-  const words = [...initrds.map((_, index) => `initrd=initrd${index}`), ...imageWords(script)];
+  const args = [...initrds.map((_, index) => `initrd=initrd${index}`), ...imageArgs(script)];
   const loads = [
-    `kernel --name kernel ${urls.blob(kernel)} ${words.join(' ')}`,
+    `kernel --name kernel ${urls.blob(kernel)} ${args.join(' ')}`,
     ...initrds.map((hex, index) => `initrd --name initrd${index} ${urls.blob(hex)}`),
   ];
   return lines([
@@ -39,7 +39,7 @@ export function imageScript(script: ImageScript): string {
 }
 
 /** The kernel's command line, the same for each loader. */
-export function imageWords({ mac, urls, boot }: ImageScript): string[] {
+export function imageArgs({ mac, urls, boot }: ImageScript): string[] {
   const { kernelArguments, seedPath } = boot;
   return [
     ...kernelArguments,
@@ -50,17 +50,17 @@ export function imageWords({ mac, urls, boot }: ImageScript): string[] {
 }
 
 /** Its kernel is not here yet: it asks again until it is. */
-export function waitingScript(hostName: HostName, words: string, scriptUrl: string): string {
+export function waitingScript(hostName: HostName, text: string, scriptUrl: string): string {
   return lines([
     '#!ipxe',
-    `echo Rackwright: ${plain(hostName)} waits for its image: ${waitingWords(words)}`,
+    `echo Rackwright: ${plain(hostName)} waits for its image: ${waitingText(text)}`,
     ...again(scriptUrl),
   ]);
 }
 
 /** Text for a person that means nothing to a loader. */
-export function waitingWords(words: string): string {
-  return words.slice(0, waitingCharactersMax).replace(/[^A-Za-z0-9 ,.:_-]/g, '_');
+export function waitingText(text: string): string {
+  return text.slice(0, waitingCharactersMax).replace(/[^A-Za-z0-9 ,.:_-]/g, '_');
 }
 
 function again(scriptUrl: string): string[] {

@@ -33,8 +33,8 @@ export interface RunnerScript {
 export function runnerScript(script: RunnerScript): string {
   const { decision, runner, fileUrl } = script;
   // UEFI kernels look up the ramdisk by this name among the files that iPXE has loaded.
-  const words = ['initrd=initrd', ...kernelWords(script)];
-  const kernel = [`kernel ${fileUrl(runner.kernel)}`, ...words].join(' ');
+  const args = ['initrd=initrd', ...kernelArgs(script)];
+  const kernel = [`kernel ${fileUrl(runner.kernel)}`, ...args].join(' ');
   const initrd = `initrd --name initrd ${fileUrl(runner.initrd)}`;
   return lines([
     '#!ipxe',
@@ -51,7 +51,7 @@ export function runnerScript(script: RunnerScript): string {
 }
 
 /** The kernel's command line, the same for each loader. Throws as {@link runnerScript} does. */
-export function kernelWords(script: RunnerScript): string[] {
+export function kernelArgs(script: RunnerScript): string[] {
   const { decision, runner, agentEndpoint, mac, nowMs } = script;
   if (!token.test(decision.bootToken)) {
     throw new Error(`the boot token of ${decision.operationId} is not a plain word`);

@@ -148,10 +148,10 @@ export class BootScripts {
     form: ScriptForm,
   ): ScriptAnswer {
     const { deploys } = this.#options;
-    const words = 'nothing is deployed here';
-    const boot = deploys?.netboot(hostUid) ?? ({ kind: 'waiting', words } as const);
+    const text = 'nothing is deployed here';
+    const boot = deploys?.netboot(hostUid) ?? ({ kind: 'waiting', text } as const);
     if (boot.kind === 'waiting') {
-      return script(form.waiting(hostName, boot.words, urls.script(mac)));
+      return script(form.waiting(hostName, boot.text, urls.script(mac)));
     }
     try {
       return script(form.image({ mac, hostName, urls, boot }));

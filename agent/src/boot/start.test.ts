@@ -198,12 +198,12 @@ test.each([
   ['../../etc/passwd', 'TFTP error 1: no such file'],
   ['/etc/passwd', 'TFTP error 1: no such file'],
   ['vmlinuz', 'TFTP error 1: no such file'],
-])('the server refuses %s by TFTP at once', async (fileName, words) => {
+])('the server refuses %s by TFTP at once', async (fileName, text) => {
   const rig = await rigOnly();
   const tooks: number[] = [];
   for (let round = 0; round < 5; round += 1) {
     const before = performance.now();
-    await expect(fetchByTftp(rig.services.tftpPort, fileName)).rejects.toThrow(words);
+    await expect(fetchByTftp(rig.services.tftpPort, fileName)).rejects.toThrow(text);
     tooks.push(performance.now() - before);
   }
   expect(Math.min(...tooks)).toBeLessThan(50);

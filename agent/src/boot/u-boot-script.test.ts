@@ -108,8 +108,8 @@ describe('the configuration of an image', () => {
     expect(values.get('kernel')).toBe(`/v2/blobs/sha256/${kernel}`);
     expect(values.get('initrd')).toBe(`/v2/blobs/sha256/${initrd}`);
     const seed = 'ds=nocloud-net;s=http://10.77.0.1:8080/seed/u1.3/token/';
-    const words = `root=live:x;y initrd=mine BOOTIF=01-52-54-00-77-00-01 ${seed}`;
-    expect(values.get('append')).toBe(words);
+    const text = `root=live:x;y initrd=mine BOOTIF=01-52-54-00-77-00-01 ${seed}`;
+    expect(values.get('append')).toBe(text);
   });
 
   test('has no ramdisk when the image has none, and no word that U-Boot takes for one', () => {

@@ -17,8 +17,8 @@
  */
 import { uBootScriptName } from '@rackwright/dhcp';
 import type { HostName } from '@rackwright/messages';
-import { type ImageScript, imageWords, retrySeconds, waitingWords } from './image-script.ts';
-import { kernelWords, lines, plain, type RunnerScript, whoStarts } from './script.ts';
+import { type ImageScript, imageArgs, retrySeconds, waitingText } from './image-script.ts';
+import { kernelArgs, lines, plain, type RunnerScript, whoStarts } from './script.ts';
 
 /** The first script, of all hosts. */
 export function uBootStartScript(): string {
@@ -39,7 +39,7 @@ export function uBootRunnerScript(script: RunnerScript): string {
   return label(`${whoStarts(decision)} starts the runner`, [
     `kernel ${file(fileUrl(runner.kernel))}`,
     `initrd ${file(fileUrl(runner.initrd))}`,
-    `append ${kernelWords(script).map(uBootWord).join(' ')}`,
+    `append ${kernelArgs(script).map(uBootWord).join(' ')}`,
   ]);
 }
 
@@ -50,20 +50,20 @@ export function uBootImageScript(script: ImageScript): string {
   if (more.length > 0) {
     throw new Error(`U-Boot loads one ramdisk, and the image has ${boot.initrds.length}`);
   }
-  const words = imageWords(script).map(uBootWord);
-  if (initrd === undefined && words.some((word) => word.includes('initrd='))) {
+  const args = imageArgs(script).map(uBootWord);
+  if (initrd === undefined && args.some((word) => word.includes('initrd='))) {
     throw new Error('U-Boot takes a word with "initrd=" for a file to load');
   }
   return label(`${plain(hostName)} boots its image over the network`, [
     `kernel ${file(urls.blob(boot.kernel))}`,
     ...(initrd === undefined ? [] : [`initrd ${file(urls.blob(initrd))}`]),
-    `append ${words.join(' ')}`,
+    `append ${args.join(' ')}`,
   ]);
 }
 
 /** Its kernel is not here yet: without a kernel U-Boot boots nothing, and asks again. */
-export function uBootWaitingScript(hostName: HostName, words: string): string {
-  return label(`${plain(hostName)} waits for its image: ${waitingWords(words)}`, []);
+export function uBootWaitingScript(hostName: HostName, text: string): string {
+  return label(`${plain(hostName)} waits for its image: ${waitingText(text)}`, []);
 }
 
 /** A label of its own that is the default; the text is for a person at the console. */

@@ -42,9 +42,9 @@ test('by TFTP alone a granted host comes from its script to the last byte', asyn
 test.each([
   ['a host without a grant', knownMac, 'TFTP error 1: no such file'],
   ['a machine that nobody knows', unknownMac, 'TFTP error 1: unknown host'],
-])('%s has no configuration', async (_, mac, words) => {
+])('%s has no configuration', async (_, mac, text) => {
   rig = await startRig({});
-  await expect(textOf(configurationOf(mac))).rejects.toThrow(words);
+  await expect(textOf(configurationOf(mac))).rejects.toThrow(text);
   expect(rig.observed).toMatchObject([{ mac, stage: 'script', permitted: false }]);
 });
 

@@ -106,8 +106,8 @@ test('an image that cannot be fetched is tried for ever, and the reason is repor
   world.isAway = true;
   images.want([deployment('a', '1')]);
   await time.run(200_000);
-  const words = 'no route to the registry';
-  expect(images.find(deployment('a', '1'))).toEqual({ kind: 'waiting', words });
+  const text = 'no route to the registry';
+  expect(images.find(deployment('a', '1'))).toEqual({ kind: 'waiting', text });
   expect(world.asked).toBeGreaterThan(5);
   expect(log).toHaveLength(1);
   world.isAway = false;

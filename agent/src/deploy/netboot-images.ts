@@ -41,7 +41,7 @@ const recheckMs = 60_000;
 
 export type NetbootImage =
   | { readonly kind: 'ready'; readonly image: NetbootSet }
-  | { readonly kind: 'waiting'; readonly words: string };
+  | { readonly kind: 'waiting'; readonly text: string };
 
 interface Wanted {
   readonly stop: AbortController;
@@ -51,7 +51,7 @@ interface Wanted {
   changed: AbortController;
   /** Once it is here. */
   image?: NetbootSet | undefined;
-  words: string;
+  text: string;
 }
 
 export class NetbootImages {
@@ -82,7 +82,7 @@ export class NetbootImages {
         continue;
       }
       const controllers = { stop: new AbortController(), changed: new AbortController() };
-      const wanted: Wanted = { ...controllers, from, words: 'it is being looked for' };
+      const wanted: Wanted = { ...controllers, from, text: 'it is being looked for' };
       this.#wanted.set(reference, wanted);
       void this.#keep(id, wanted);
     }
@@ -90,9 +90,9 @@ export class NetbootImages {
 
   find({ image }: agent.Deployment): NetbootImage {
     const wanted = this.#wanted.get(image?.reference ?? '');
-    if (wanted === undefined) return { kind: 'waiting', words: 'nothing is known of its image' };
+    if (wanted === undefined) return { kind: 'waiting', text: 'nothing is known of its image' };
     if (wanted.image !== undefined) return { kind: 'ready', image: wanted.image };
-    return { kind: 'waiting', words: wanted.words };
+    return { kind: 'waiting', text: wanted.text };
   }
 
   stop(): void {
@@ -110,18 +110,18 @@ export class NetbootImages {
         do await pause(this.#parts.clock, recheckMs, signal);
         while (!signal.aborted && (await pinned.isWhole()));
         wanted.image = undefined;
-        wanted.words = 'it was lost from the disk of the agent';
+        wanted.text = 'it was lost from the disk of the agent';
         pinned.release();
       } catch (error) {
-        const words = errorText(error);
+        const message = errorText(error);
         if (signal.aborted) return;
         if (trying.aborted) continue;
-        if (wanted.words !== words) {
+        if (wanted.text !== message) {
           const fields = { image: from.reference };
           const text = 'an image that hosts boot over the network is not here';
           this.#parts.log.warn(fields, text, error);
         }
-        wanted.words = words;
+        wanted.text = message;
         await pause(this.#parts.clock, retryMs, trying);
       }
     }
@@ -137,7 +137,7 @@ export class NetbootImages {
     const asked = await wantedImage(from, architecture, 'netboot', credential);
     if ('type' in asked) throw new Error(asked.message);
     const pinned = await images.pin(deployment, asked, signal, (progress) => {
-      wanted.words = wordsOf(progress);
+      wanted.text = textOf(progress);
     });
     pinned.giveBackSlot();
     if (pinned.image.netboot !== undefined) wanted.image = pinned.image.netboot;
@@ -155,7 +155,7 @@ function askAs(wanted: Wanted, from: agent.HostImage): void {
   changed.abort();
 }
 
-function wordsOf(progress: HostImageProgress): string {
+function textOf(progress: HostImageProgress): string {
   switch (progress.phase) {
     case 'queued':
       return `queued, place ${progress.position}`;

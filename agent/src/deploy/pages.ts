@@ -27,17 +27,17 @@ export function makeDeployPages({ proofs, images, netbootOf }: DeployPagesParts)
     phoneHome: (...call) => proofs.phoneHome(...call),
     netboot: (hostUid) => {
       const deployment = netbootOf(hostUid);
-      if (deployment === undefined) return { kind: 'waiting', words: 'its image is not known' };
+      if (deployment === undefined) return { kind: 'waiting', text: 'its image is not known' };
       const found = images.find(deployment);
       if (found.kind === 'waiting') return found;
       const { kernel, initrds, kernelArguments } = found.image;
-      const words = netbootArguments(kernelArguments);
-      if (words.kind === 'bad') return { kind: 'waiting', words: words.problem };
+      const parsed = netbootArguments(kernelArguments);
+      if (parsed.kind === 'bad') return { kind: 'waiting', text: parsed.problem };
       return {
         kind: 'ready',
         kernel: hexOf(kernel.digest),
         initrds: initrds.map(({ digest }) => hexOf(digest)),
-        kernelArguments: words.words,
+        kernelArguments: parsed.args,
         ...(isNoCloud(deployment) ? { seedPath: proofs.seedPath(deployment.id) } : {}),
       } satisfies NetbootBoot;
     },

@@ -108,8 +108,8 @@ export class Proofs {
     try {
       await journal.append({ case: 'hostProved', value: { hostUid, deploymentId, time } });
     } catch (error) {
-      const words = 'a host has phoned home and it could not be written down';
-      log.error({ ...fields }, words, error);
+      const text = 'a host has phoned home and it could not be written down';
+      log.error({ ...fields }, text, error);
       this.#saw(hostUid, agent.HostSignKind.NOT_DURABLE, from);
       return 'notDurable';
     }

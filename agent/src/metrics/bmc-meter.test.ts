@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import { type BmcCall, meteredCalls } from './bmc-meter.ts';
 
 const ok = { kind: 'ok', value: 'on' } as const;
-const words = { message: 'no', backendWords: '' };
-const refused: BmcResult<never> = { kind: 'failed', type: 'authentication', ...words };
-const full: BmcResult<never> = { kind: 'transient', reason: 'queueFull', ...words };
+const texts = { message: 'no', backendText: '' };
+const refused: BmcResult<never> = { kind: 'failed', type: 'authentication', ...texts };
+const full: BmcResult<never> = { kind: 'transient', reason: 'queueFull', ...texts };
 
 const rest = { restMs: 0 };
 

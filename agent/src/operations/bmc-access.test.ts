@@ -2,7 +2,7 @@ import type { BmcTransient } from '@rackwright/bmc';
 import { expect, test } from 'vitest';
 import { resultOfBmc } from './bmc-access.ts';
 
-const words = { kind: 'transient', message: 'why', backendWords: 'its words' } as const;
+const refused = { kind: 'transient', message: 'why', backendText: 'its words' } as const;
 
 test.each([
   ['busy', { kind: 'retryAfter', reason: 'locked', delayMs: 0 }],
@@ -12,10 +12,10 @@ test.each([
   ['breakerOpen', { kind: 'transientError', cause: 'unreachable' }],
   ['cancelled', { kind: 'failed', type: 'cancelled' }],
 ] as const)('a BMC call that ends with %s becomes the result that fits', (reason, wanted) => {
-  expect(resultOfBmc({ ...words, reason })).toMatchObject(wanted);
+  expect(resultOfBmc({ ...refused, reason })).toMatchObject(wanted);
 });
 
 test('a BMC that says when it may be asked again is not asked before', () => {
-  const busy: BmcTransient = { ...words, reason: 'busy', askAgainMs: 40_000 };
+  const busy: BmcTransient = { ...refused, reason: 'busy', askAgainMs: 40_000 };
   expect(resultOfBmc(busy)).toMatchObject({ kind: 'retryAfter', delayMs: 40_000 });
 });

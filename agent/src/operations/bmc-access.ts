@@ -177,12 +177,12 @@ const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
 /** The result of an attempt after a failed BMC call. */
 export function resultOfBmc(result: BmcFailed | BmcTransient): FinalResult {
   if (result.kind === 'failed') {
-    const { type, message, backendWords, shownCertificateSha256: shown } = result;
+    const { type, message, backendText, shownCertificateSha256: shown } = result;
     const details = shown === undefined ? {} : { details: shownCertificate(shown) };
-    return { ...failure(failureNames[type], message, backendWords), ...details };
+    return { ...failure(failureNames[type], message, backendText), ...details };
   }
-  const words = result.backendWords === '' ? '' : ` (${result.backendWords})`;
-  const message = `${result.message}${words}`;
+  const text = result.backendText === '' ? '' : ` (${result.backendText})`;
+  const message = `${result.message}${text}`;
   switch (result.reason) {
     case 'unreachable':
     case 'breakerOpen':

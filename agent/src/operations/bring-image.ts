@@ -9,7 +9,7 @@ import { type ComingHostImage, type PinnedHostImage, wantedImage } from '../imag
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { carriedKey, type HostImageParts, wayToPin } from './host-image.ts';
-import { notPinned, progressWords } from './host-image-result.ts';
+import { notPinned, progressOf } from './host-image-result.ts';
 import { slotLimit } from './time-limit.ts';
 
 /** `judge`: the result, by the image's properties once it is pinned. */
@@ -34,7 +34,7 @@ export async function bringImage(
     pinned = await images[way](operation.hostUid, wanted, limit.signal, (progress) => {
       if (isOver) return;
       if (progress.phase !== 'queued') limit.begin();
-      context.continuing({ step, ...progressWords(progress) });
+      context.continuing({ step, ...progressOf(progress) });
     });
     const result = judge(pinned);
     if (way === 'pin' || result.kind !== 'complete') return result;

@@ -106,7 +106,7 @@ describe('the list of drives', () => {
       (signal) =>
         new Promise((resolve) => {
           const gone = { kind: 'transient', reason: 'cancelled', message: 'given up' } as const;
-          signal?.addEventListener('abort', () => resolve({ ...gone, backendWords: '' }));
+          signal?.addEventListener('abort', () => resolve({ ...gone, backendText: '' }));
         }),
     );
     const observations = create(agent.ObservationsSchema, { inventory: { bootId: 'b' } });

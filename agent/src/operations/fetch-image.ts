@@ -43,8 +43,8 @@ function judgeDisk({ image: { disk } }: PinnedHostImage): FinalResult {
 }
 
 function judgeNetboot({ image }: PinnedHostImage): FinalResult {
-  const words = netbootArguments(image.netboot?.kernelArguments ?? '');
-  return words.kind === 'bad' ? failure('badImage', words.problem) : { kind: 'complete' };
+  const parsed = netbootArguments(image.netboot?.kernelArguments ?? '');
+  return parsed.kind === 'bad' ? failure('badImage', parsed.problem) : { kind: 'complete' };
 }
 
 function firstBootProblem(deployment: agent.Deployment): string | undefined {

@@ -9,7 +9,7 @@ import { megabytes, registryLater, remedyOfForbidden } from './command-image.ts'
 import type { SlotLimit } from './time-limit.ts';
 
 /** The progress of an image on its way into the cache. */
-export function progressWords(progress: HostImageProgress): Omit<Progress, 'step'> {
+export function progressOf(progress: HostImageProgress): Omit<Progress, 'step'> {
   switch (progress.phase) {
     case 'queued':
       return {

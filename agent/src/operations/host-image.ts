@@ -33,7 +33,7 @@ import {
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { mayBeTheImage, notPinned, progressWords, resultOfHostImage } from './host-image-result.ts';
+import { mayBeTheImage, notPinned, progressOf, resultOfHostImage } from './host-image-result.ts';
 import { slotLimit } from './time-limit.ts';
 
 export interface HostImageParts {
@@ -80,7 +80,7 @@ export async function withHostImage(
     if (progress.phase !== 'queued') limit.begin();
     // From then on the runner reports the progress.
     if (isOrdered) return;
-    context.continuing({ step: request.step, ...progressWords(progress) });
+    context.continuing({ step: request.step, ...progressOf(progress) });
   };
   let coming: ComingHostImage;
   try {

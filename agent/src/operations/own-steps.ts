@@ -32,8 +32,8 @@ export function ownSteps(parts: OwnStepParts): ReadonlyMap<string, OwnStep> {
   }
   const { hostImages } = parts;
   if (hostImages !== undefined) {
-    const words = 'Fetches the image of the host into the cache of its rack.';
-    const description = describe(fetchImageStep, words);
+    const text = 'Fetches the image of the host into the cache of its rack.';
+    const description = describe(fetchImageStep, text);
     steps.push({ description, run: (...asked) => fetchImage(hostImages, ...asked) });
   }
   return new Map(steps.map((step) => [step.description.name, step]));

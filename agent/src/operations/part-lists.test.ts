@@ -47,7 +47,7 @@ test('reported memory, network cards and firmware are bounded, whatever a BMC sa
 
 test('a BMC that does not answer, or has no time left, yields no list', async () => {
   const unread = { complete: false, memoryModules: [] };
-  const failed = { kind: 'failed', type: 'rejected', message: 'no', backendWords: '' } as const;
+  const failed = { kind: 'failed', type: 'rejected', message: 'no', backendText: '' } as const;
   expect(await listed(async () => failed)).toMatchObject(unread);
   const broken = new Error('broken');
   expect(await listed(() => Promise.reject(broken))).toMatchObject(unread);

@@ -112,10 +112,10 @@ test.for<[string, Change, object]>([
     { context: { begin: () => Promise.reject(new AttemptEnd(failed('cancelled'))) } },
     { type: 'cancelled' },
   ],
-])('no disk is touched by %s', async ([, change, words]) => {
+])('no disk is touched by %s', async ([, change, expected]) => {
   const { clock, run, sent } = setUp(change);
   const result = await clock.settle(run());
-  expect(result).toMatchObject({ ...words, disksUntouched: true });
+  expect(result).toMatchObject({ ...expected, disksUntouched: true });
   expect(sent).toEqual([]);
 });
 
@@ -165,10 +165,14 @@ test('the work has begun once the runner says so, and not before', async () => {
   const { run, says, told } = setUp();
   const ended = run();
   await settled();
-  const words = { kind: 'continuing', step: writeImageStep, text: 'checking the image' } as const;
-  says(id, words);
+  const progress = {
+    kind: 'continuing',
+    step: writeImageStep,
+    text: 'checking the image',
+  } as const;
+  says(id, progress);
   expect(told.at(-1)).toEqual({ step: writeImageStep, text: 'checking the image' });
-  says(id, { ...words, begun: true });
+  says(id, { ...progress, begun: true });
   expect(told.at(-1)).toMatchObject({ begun: true });
   says(id, { ...failed('cancelled'), disksUntouched: true } as FinalResult);
   expect(await ended).toMatchObject({ type: 'cancelled', disksUntouched: true });

@@ -290,14 +290,14 @@ describe('the gateway for runners', () => {
     const order = runErase(rig.desk, 'op-1');
     expect((await link.next()).case).toBe('order');
     expect((await sayHello(await dial(rig), runnerKey())).case).toBe('refused');
-    const words = expect.stringContaining('two machines have presented the token of this boot');
-    expect(await order).toMatchObject({ kind: 'failed', type: 'interrupted', message: words });
+    const text = expect.stringContaining('two machines have presented the token of this boot');
+    expect(await order).toMatchObject({ kind: 'failed', type: 'interrupted', message: text });
     expect((await link.next()).case, 'who had the boot is let go').toBeUndefined();
     const again = await sayHello(await dial(rig), first);
     const gone = { message: 'the boot token is not known: boot the host again' };
     expect(again, 'nor in a later life').toMatchObject({ case: 'refused', value: gone });
     expect(rig.facts[1]).toContain('refused uid-1 boot-1 two machines');
-    expect(await runErase(rig.desk, 'op-2')).toMatchObject({ kind: 'retryAfter', message: words });
+    expect(await runErase(rig.desk, 'op-2')).toMatchObject({ kind: 'retryAfter', message: text });
   });
 
   test('refuses a token of nobody even when it is signed', async () => {

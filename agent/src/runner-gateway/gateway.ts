@@ -206,8 +206,8 @@ export class RunnerGateway {
       desk.disown(operationId, claimedTwice);
       facts.runnerRefused(hostUid, operationId, claimedTwice);
       await grants.close(operationId).catch((error: unknown) => {
-        const words = 'a boot that two have claimed could not be closed';
-        log.error({ operation: operationId }, words, error);
+        const text = 'a boot that two have claimed could not be closed';
+        log.error({ operation: operationId }, text, error);
       });
     }
   }

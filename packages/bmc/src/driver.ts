@@ -130,7 +130,7 @@ export type BmcFailed = {
   /** What is wrong and what would be right, for a person. */
   readonly message: string;
   /** The words of the BMC or the tool, verbatim, without secrets; bounded. */
-  readonly backendWords: string;
+  readonly backendText: string;
   /** Of `certificate`: SHA-256 of the shown certificate, 64 lower-case hexadecimal digits. */
   readonly shownCertificateSha256?: string;
 };
@@ -139,7 +139,7 @@ export type BmcTransient = {
   readonly kind: 'transient';
   readonly reason: BmcTransientReason;
   readonly message: string;
-  readonly backendWords: string;
+  readonly backendText: string;
   /** The delay that the BMC asks for, milliseconds from now. */
   readonly askAgainMs?: number;
 };
@@ -395,14 +395,14 @@ export function ok<T>(value: T): BmcResult<T> {
   return { kind: 'ok', value };
 }
 
-export function failed(type: BmcFailureType, message: string, backendWords = ''): BmcFailed {
-  return { kind: 'failed', type, message, backendWords };
+export function failed(type: BmcFailureType, message: string, backendText = ''): BmcFailed {
+  return { kind: 'failed', type, message, backendText: backendText };
 }
 
 export function transient(
   reason: BmcTransientReason,
   message: string,
-  backendWords = '',
+  backendText = '',
 ): BmcTransient {
-  return { kind: 'transient', reason, message, backendWords };
+  return { kind: 'transient', reason, message, backendText: backendText };
 }

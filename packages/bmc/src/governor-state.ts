@@ -118,7 +118,7 @@ export class GovernorState {
     if (result.kind === 'transient') {
       if (result.reason === 'busy' || result.reason === 'trouble') this.#silence = undefined;
       const silent = result.reason === 'unreachable' && !wasReadOnly;
-      if (silent) this.#fellSilent(nowMs, result.backendWords);
+      if (silent) this.#fellSilent(nowMs, result.backendText);
       return;
     }
     const answered = result.kind === 'ok' || saysBmcAnswered[result.type];

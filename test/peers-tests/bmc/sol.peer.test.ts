@@ -53,7 +53,7 @@ async function serialPort(): Promise<{ server: Server; port: number; lines: Sock
 }
 
 function opened(result: BmcResult<BmcConsole>): BmcConsole {
-  if (result.kind !== 'ok') throw new Error(`${result.message}: ${result.backendWords}`);
+  if (result.kind !== 'ok') throw new Error(`${result.message}: ${result.backendText}`);
   return result.value;
 }
 

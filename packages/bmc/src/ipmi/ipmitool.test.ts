@@ -121,13 +121,13 @@ describe('the words of ipmitool', () => {
       'Unable to send RAW command (rsp=0xd5): Command not supported in present state\n';
     expect(refusalOf(exited(1, chatty), '')).toMatchObject({
       type: 'rejected',
-      backendWords: 'Unable to send RAW command (rsp=0xd5): Command not supported in present state',
+      backendText: 'Unable to send RAW command (rsp=0xd5): Command not supported in present state',
     });
   });
 
   test('never carry the password on', () => {
     const refusal = refusalOf(exited(1, 'odd hidden-word odd'), 'hidden-word');
-    expect(refusal.backendWords).toBe('odd *** odd');
+    expect(refusal.backendText).toBe('odd *** odd');
   });
 
   test('are absent when the tool is missing or hangs', () => {

@@ -128,7 +128,7 @@ describe('settings of the firmware', () => {
     const refused = await start({ fault: { kind: 'biosRefused' } });
     expect(await refused.driver.stageBios(wanted)).toMatchObject({
       type: 'settingRefused',
-      backendWords: '400: settings are locked',
+      backendText: '400: settings are locked',
     });
     const lying = await start({ fault: { kind: 'yesButNothing' } });
     expect(typeOf(await lying.driver.stageBios(wanted))).toBe('notApplied');
@@ -162,7 +162,7 @@ describe('settings of the firmware', () => {
     expect(await driver.checkBios(wanted)).toMatchObject({
       type: 'notApplied',
       message: 'the firmware did not take Wake',
-      backendWords: 'Wake is false',
+      backendText: 'Wake is false',
     });
   });
 

@@ -64,7 +64,7 @@ export async function stageBios(
   const change = { Attributes: body, ...apply };
   const changed = await calls.governed((talk) => talk.patch(target, change, calls.signal));
   if (isRefused(changed)) {
-    return failed('settingRefused', `the BMC refused ${open.join(', ')}`, changed.backendWords);
+    return failed('settingRefused', `the BMC refused ${open.join(', ')}`, changed.backendText);
   }
   if (changed.kind !== 'ok' && !mayHaveHappened(changed)) return changed;
   const { clock, readBack, signal } = calls;

@@ -67,7 +67,7 @@ export async function setBootOrder(
     talk.patch(target.value, { Boot: { BootOrder: wanted } }, signal),
   );
   if (isRefused(changed)) {
-    return failed('settingRefused', 'the BMC refused the boot order', changed.backendWords);
+    return failed('settingRefused', 'the BMC refused the boot order', changed.backendText);
   }
   if (changed.kind !== 'ok' && !mayHaveHappened(changed)) return changed;
   const read = async () => {

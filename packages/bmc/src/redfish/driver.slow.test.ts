@@ -34,9 +34,9 @@ function gist(result: BmcResult<unknown>): string {
     case 'ok':
       return 'ok';
     case 'failed':
-      return `${result.type}: ${result.message} (${result.backendWords})`;
+      return `${result.type}: ${result.message} (${result.backendText})`;
     case 'transient':
-      return `${result.reason}: ${result.message} (${result.backendWords})`;
+      return `${result.reason}: ${result.message} (${result.backendText})`;
   }
 }
 

@@ -76,14 +76,14 @@ test.each(['updateRestarts', 'tasksReordered', 'dropsHalfway'] as const)(
 
 test('an update that is said to be done and is not is reported as such', async () => {
   const { updates } = await start({ fault: { kind: 'updateLies' } });
-  expect(await updates()).toMatchObject({ type: 'notApplied', backendWords: 'it reads 2.1' });
+  expect(await updates()).toMatchObject({ type: 'notApplied', backendText: 'it reads 2.1' });
 });
 
 test('an update whose task fails says why', async () => {
   const { updates } = await start({ fault: { kind: 'updateFails' } });
   expect(await updates()).toMatchObject({
     type: 'updateFailed',
-    backendWords: 'the image is damaged',
+    backendText: 'the image is damaged',
   });
 });
 

@@ -153,7 +153,7 @@ async function orderUpdate(
     }
     refused ??= taken;
   }
-  return failed('updateFailed', 'the BMC refused the update', refused?.backendWords);
+  return failed('updateFailed', 'the BMC refused the update', refused?.backendText);
 }
 
 async function readBack(

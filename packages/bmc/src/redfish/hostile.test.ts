@@ -172,7 +172,7 @@ describe('an answer', () => {
     const error = { '@Message.ExtendedInfo': [{ Message }] };
     const { driver } = driverOf({ 'GET /s/1': { status: 503, body: { error } } });
     const result = await driver.powerState();
-    expect(result).toMatchObject({ backendWords: '503: no ***, no ***, try later' });
+    expect(result).toMatchObject({ backendText: '503: no ***, no ***, try later' });
   });
 
   test('an answer that leads elsewhere by its references is not followed', async () => {

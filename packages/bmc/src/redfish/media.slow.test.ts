@@ -76,7 +76,7 @@ test('a refusal says so in the words of the BMC', async () => {
   const { driver } = await start({ fault: { kind: 'mediaRefused' } });
   const result = await driver.insertMedia(url);
   expect(result).toMatchObject({ kind: 'failed', type: 'mediaRefused' });
-  expect(result.kind === 'failed' && result.backendWords).toContain('cannot be fetched');
+  expect(result.kind === 'failed' && result.backendText).toContain('cannot be fetched');
 });
 
 test('a BMC without virtual drives has none to insert into, and nothing to eject', async () => {

@@ -148,7 +148,7 @@ async function tell(
     }
   }
   if (isRefused(result)) {
-    return failed('mediaRefused', `the BMC refused to ${purpose}`, result.backendWords);
+    return failed('mediaRefused', `the BMC refused to ${purpose}`, result.backendText);
   }
   if (result.kind !== 'ok' && !mayHaveHappened(result)) return result;
   const read = async (): Promise<BmcResult<Medium>> => {

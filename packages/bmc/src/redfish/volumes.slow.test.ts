@@ -99,7 +99,7 @@ test.each(['volumesLie', 'yesButNothing'] as const)(
     expect(await apply()).toMatchObject({
       type: 'notApplied',
       message: 'the BMC accepted to delete RAID0 of 1 drives, and did not',
-      backendWords: 'it lists RAID1 of 1, 2; RAID0 of 3',
+      backendText: 'it lists RAID1 of 1, 2; RAID0 of 3',
     });
     expect(bmc.volumes()).toEqual({ orders: 1, layout: before });
   },
@@ -110,14 +110,14 @@ test('a volume that does not say its drives, which may be any, is not the wanted
   const wanted = { volumes: order.volumes.slice(0, 1) };
   expect(await apply(wanted)).toMatchObject({
     type: 'notApplied',
-    backendWords: 'it lists RAID1 of none',
+    backendText: 'it lists RAID1 of none',
   });
   expect(bmc.volumes().orders).toBe(1);
 });
 
 test('a change whose task fails says why, and what comes behind it is not ordered', async () => {
   const { bmc, apply } = await start({ fault: { kind: 'volumesFail' } });
-  expect(await apply()).toMatchObject({ type: 'volumesRefused', backendWords: 'a drive is bad' });
+  expect(await apply()).toMatchObject({ type: 'volumesRefused', backendText: 'a drive is bad' });
   expect(bmc.volumes().orders).toBe(1);
 });
 
@@ -126,7 +126,7 @@ test('a controller that refuses is shown with its own words', async () => {
   expect(await apply()).toMatchObject({
     type: 'volumesRefused',
     message: 'the BMC refuses to delete RAID0 of 1 drives',
-    backendWords: '400: the controller is locked',
+    backendText: '400: the controller is locked',
   });
   expect(bmc.volumes().layout).toEqual(before);
 });
@@ -172,17 +172,17 @@ test('all volumes go when none is wanted, also those that share a drive', async 
 });
 
 test.each<readonly [Changes, Partial<VolumeOrder>, object]>([
-  [{}, { controller: '2' }, { type: 'volumesRefused', backendWords: 'it lists 1' }],
+  [{}, { controller: '2' }, { type: 'volumesRefused', backendText: 'it lists 1' }],
   [
     {},
     { volumes: [{ raidType: 'RAID1', drives: ['1', '9'] }] },
-    { message: 'the controller has no drive 9', backendWords: 'it lists 1, 2, 3, 4' },
+    { message: 'the controller has no drive 9', backendText: 'it lists 1, 2, 3, 4' },
   ],
   [{}, { volumes: [{ raidType: 'RAID0', drives: ['5'] }] }, { type: 'volumesRefused' }],
   [
     { raid: { ...raid, raidTypes: ['RAID0'] } },
     {},
-    { message: 'the controller makes no RAID1', backendWords: 'it makes RAID0' },
+    { message: 'the controller makes no RAID1', backendText: 'it makes RAID0' },
   ],
   [{ raid: { ...raid, applyTimes: ['OnReset'] } }, {}, { type: 'unsupported' }],
 ])('wrong volumes are refused before a deletion (%#)', async (changes, wanted, refusal) => {

@@ -354,7 +354,7 @@ async function orderChange(
     if (taken.kind === 'ok') return ok({ task: taskIn(taken.value), isOpen: false });
     if (isRefused(taken)) {
       // The first refusal says most: it is of the preferred request.
-      if (refused === '') refused = taken.backendWords;
+      if (refused === '') refused = taken.backendText;
     } else if (mayHaveHappened(taken) || isTrouble(taken)) {
       return ok({ task: undefined, isOpen: true });
     } else if (taken.kind === 'transient' && at > 0 && signal?.aborted !== true) {

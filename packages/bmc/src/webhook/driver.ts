@@ -203,12 +203,12 @@ function refusalOf(
       kind: 'transient',
       reason: 'busy',
       message: 'the device is busy',
-      backendWords: words,
+      backendText: words,
     };
   }
   if (unsureStatuses.has(status)) {
     const message = 'the device has trouble of its own';
-    return { kind: 'transient', reason: 'trouble', message, backendWords: words };
+    return { kind: 'transient', reason: 'trouble', message, backendText: words };
   }
   const wanted = expected === undefined ? '200 to 299' : String(expected);
   return failed('rejected', `the device does not take ${asked}: ${wanted} is expected`, words);
