@@ -33,7 +33,7 @@ import {
 import { BoundedQueue, type Clock, type Log } from '@rackwright/platform';
 import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
 import { type BmcDrivers, bmcToAsk, expectBmc, failure, resultOfBmc } from './operations/index.ts';
-import type { AgentSession, BmcReadEars } from './session/index.ts';
+import type { AgentSession, BmcReadReceiver } from './session/index.ts';
 
 export interface BmcReadLimits {
   /** BMCs that are read at once. */
@@ -61,7 +61,7 @@ export interface BmcReadParts {
 type BmcReadingInit = MessageInitShape<typeof BmcReadingSchema>;
 type Answer = { readonly kind: 'ok'; readonly value: BmcReadingInit } | FinalResult;
 
-export class AgentBmcReads implements BmcReadEars {
+export class AgentBmcReads implements BmcReadReceiver {
   readonly kinds = [
     BmcReadKind.SENSORS,
     BmcReadKind.LOG,

@@ -18,7 +18,7 @@ import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
 import { Scrollback, type SharedConsoles } from './console/index.ts';
 import { type BmcDrivers, bmcToAsk, expectBmc, failure, resultOfBmc } from './operations/index.ts';
-import type { AgentSession, ConsoleEars } from './session/index.ts';
+import type { AgentSession, ConsoleReceiver } from './session/index.ts';
 
 export interface ConsoleViewLimits {
   readonly viewsMax: number;
@@ -75,7 +75,7 @@ interface View {
   cancelRetry: Cancel;
 }
 
-export class RackConsoles implements ConsoleEars {
+export class RackConsoles implements ConsoleReceiver {
   readonly #parts: ConsoleViewParts;
   readonly #limits: ConsoleViewLimits;
   /** By id; a view that was sent a piece moves to the end. */

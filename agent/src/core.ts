@@ -1,6 +1,6 @@
 /**
- * The agent without its network listeners: session, operations, runners' desk, netboot watch, wired
- * together as they run in production and in the simulation alike.
+ * The agent without its network listeners: session, operations, runner dispatcher, netboot watch,
+ * wired together as they run in production and in the simulation alike.
  *
  * Must not: open a socket. `program.ts` does that around it.
  */
@@ -48,11 +48,11 @@ import {
 } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
 import {
-  defaultDeskLimits,
+  defaultDispatcherLimits,
   defaultGatewayLimits,
   type EvidenceSigner,
   type HandOffSession,
-  RunnerDesk,
+  RunnerDispatcher,
   RunnerGateway,
 } from './runner-gateway/index.ts';
 import {
@@ -122,7 +122,7 @@ export interface AgentCore {
   stop(): void;
 }
 
-/** The desk's questions to the session before a host is handed to its own system. */
+/** The dispatcher's questions to the session before a host is handed to its own system. */
 function handOffsOf(session: AgentSession): HandOffSession {
   return {
     stateOf: (operationId) => session.handOffState(operationId),
@@ -158,13 +158,13 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     ...{ ...parts, journal, snapshotPath, discovery, observer },
     reads: new AgentBmcReads({ clock, log, drivers, session: () => session }),
     consoles: views,
-    ...images?.ears,
+    ...images?.receivers,
   });
-  const desk = new RunnerDesk({
+  const dispatcher = new RunnerDispatcher({
     ...{ clock, log, signer, operationState: (id) => session.operationState(id) },
     handOffs: handOffsOf(session),
     tellLog: (log) => session.tellStepLog(log),
-    limits: defaultDeskLimits,
+    limits: defaultDispatcherLimits,
   });
   const watch = new NetbootWatch({
     clock,
@@ -174,13 +174,13 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   });
   const key = await loadDeployKey(disk, random, `${config.stateFolder}/deploy-key`);
   const proofs = new Proofs({ clock, log, journal, key });
-  const power = new PowerSync({ clock, random, log, drivers, session, orders: desk });
+  const power = new PowerSync({ clock, random, log, drivers, session, orders: dispatcher });
   return {
     session,
-    gateway: makeGateway(parts, session, desk, discovery, { tracer, consoles }),
+    gateway: makeGateway(parts, session, dispatcher, discovery, { tracer, consoles }),
     bootMemory: () => withDiscovery(session.bootMemory(), discovery),
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
-    ...bootEars({ watch, power, desk, proofs, tracer, faults }),
+    ...bootReceivers({ watch, power, dispatcher, proofs, tracer, faults }),
     proofs,
     deploys: makeDeployPages({
       proofs,
@@ -189,7 +189,8 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     }),
     start: () => {
       const hearing = hearingBoots(consoles, shared, drivers, session);
-      return session.start(makeExecutor(parts, drivers, desk, proofs, session, hearing), power);
+      const executor = makeExecutor(parts, drivers, dispatcher, proofs, session, hearing);
+      return session.start(executor, power);
     },
     stop: () => {
       const all = [session, watch, tracer, consoles, views, faults, discovery, images];
@@ -259,17 +260,17 @@ function hearingBoots(
   };
 }
 
-interface EarParts {
+interface BootReceiverParts {
   readonly watch: NetbootWatch;
   readonly power: PowerSync;
-  readonly desk: RunnerDesk;
+  readonly dispatcher: RunnerDispatcher;
   readonly proofs: Proofs;
   readonly tracer: BootTracer;
   readonly faults: AgentNetworkFaults;
 }
 
 /** The receivers of what the boot path sees. */
-function bootEars({ watch, power, desk, proofs, tracer, faults }: EarParts) {
+function bootReceivers({ watch, power, dispatcher, proofs, tracer, faults }: BootReceiverParts) {
   return {
     onNetboot: (netboot: WatchedNetboot): void => {
       watch.observe(netboot);
@@ -277,7 +278,7 @@ function bootEars({ watch, power, desk, proofs, tracer, faults }: EarParts) {
       const { hostUid, stage, permitted } = netboot;
       if (hostUid === undefined) return;
       if (!permitted) power.readNow(hostUid);
-      desk.sawNetboot(hostUid);
+      dispatcher.sawNetboot(hostUid);
       proofs.sawNetboot(hostUid, stage);
     },
     onBootEvent: (event: BootEvent): void => tracer.saw(event),
@@ -307,13 +308,13 @@ function deploymentImages(
     netboots.stop();
     prefetch.stop();
   };
-  return { netboots, ears: { prefetch, onNetboots }, stop };
+  return { netboots, receivers: { prefetch, onNetboots }, stop };
 }
 
 function makeExecutor(
   { clock, log, config, images, hostImages, architecture = 'amd64', bootMediumUrl }: CoreParts,
   drivers: BmcDrivers,
-  orders: RunnerDesk,
+  orders: RunnerDispatcher,
   proofs: Proofs,
   { bootMemory }: Pick<AgentSession, 'bootMemory'>,
   onSwitchedOn: ExecutorParts['onSwitchedOn'],
@@ -348,13 +349,13 @@ function withDiscovery(memory: BootMemory, discovery: AgentDiscovery): BootMemor
 function makeGateway(
   { clock, log, random, imageEndpoint, onBootArrived }: CoreParts,
   session: AgentSession,
-  desk: RunnerDesk,
+  dispatcher: RunnerDispatcher,
   discovery: AgentDiscovery,
   { tracer, consoles }: { readonly tracer: BootTracer; readonly consoles: BootConsoles },
 ): RunnerGateway {
   const { grants } = session;
   return new RunnerGateway({
-    ...{ clock, random, log, desk },
+    ...{ clock, random, log, dispatcher },
     strangers: discovery,
     grants: {
       byToken: (token) => grants.byToken(token) ?? discovery.byToken(token),

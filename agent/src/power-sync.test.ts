@@ -13,7 +13,7 @@ import { describe, expect, test } from 'vitest';
 import { createBmcDrivers } from './bmc-drivers.ts';
 import { createExecutor } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
-import { defaultDeskLimits, noHandOffs, RunnerDesk } from './runner-gateway/index.ts';
+import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from './runner-gateway/index.ts';
 import { quietLog, testSigner } from './runner-gateway/testing.ts';
 import { World } from './session/testing/world.ts';
 
@@ -38,7 +38,7 @@ class PowerSyncRig {
   readonly bmcs = new Map<string, ImitatedBmc>();
   readonly calls: Call[] = [];
   readonly inFlight = { now: 0, most: 0 };
-  #orders: RunnerDesk | undefined;
+  #orders: RunnerDispatcher | undefined;
   #powerSync: PowerSync | undefined;
   #generation = 0n;
 
@@ -56,11 +56,11 @@ class PowerSyncRig {
       } as const;
       const exec = self.#exec(clock);
       const drivers = createBmcDrivers(config, { clock, exec, httpClient: noHttp, log });
-      const orders = (self.#orders = new RunnerDesk({
+      const orders = (self.#orders = new RunnerDispatcher({
         ...{ clock, log: quietLog, signer: testSigner() },
         operationState: () => 'unknown',
         handOffs: noHandOffs,
-        limits: defaultDeskLimits,
+        limits: defaultDispatcherLimits,
       }));
       const executor = createExecutor({ drivers, orders, clock, log });
       world.work = (operation, context) => executor.execute(operation, context);
@@ -77,7 +77,7 @@ class PowerSyncRig {
     return this.#powerSync;
   }
 
-  get orders(): RunnerDesk {
+  get orders(): RunnerDispatcher {
     if (this.#orders === undefined) throw new Error('the agent has not been started');
     return this.#orders;
   }

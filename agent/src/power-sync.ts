@@ -32,7 +32,7 @@ import {
   bmcIdentityDifference,
   identityToWire,
 } from './operations/index.ts';
-import type { RunnerDesk } from './runner-gateway/index.ts';
+import type { RunnerDispatcher } from './runner-gateway/index.ts';
 import type { AgentSession, PowerReadings } from './session/index.ts';
 
 export interface PowerSyncLimits {
@@ -68,7 +68,7 @@ export interface PowerSyncParts {
   readonly log: Log;
   readonly drivers: BmcDrivers;
   readonly session: Pick<AgentSession, 'credential' | 'isBusy' | 'tellSeen' | 'tellPowerDigest'>;
-  readonly orders: Pick<RunnerDesk, 'isAway' | 'sawOff'>;
+  readonly orders: Pick<RunnerDispatcher, 'isAway' | 'sawOff'>;
   readonly limits?: PowerSyncLimits;
 }
 

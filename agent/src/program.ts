@@ -94,7 +94,7 @@ export async function startAgent(
     throw new Error(`this agent has no identity in ${config.stateFolder}: join it first`);
   }
   const renewal = new IdentityRenewal({ clock, random, log, files }, identity);
-  const served: Served = { port: config.http.port, mediumUrl: undefined };
+  const served: ServedAddresses = { port: config.http.port, mediumUrl: undefined };
   const images = await openImages(config, platform);
   const figures = createAgentFigures(clock);
   const traces = openTraces(config, platform);
@@ -195,7 +195,7 @@ function openAgentCore(
   renewal: IdentityRenewal,
   identity: AgentIdentity,
   { images, hostImages }: KeptImages,
-  served: Readonly<Served>,
+  served: Readonly<ServedAddresses>,
 ): Promise<AgentCore> {
   const transport = grpcTransport(() => {
     const { agentEndpoint, caCertificatePem, certificatePem, privateKeyPem } = renewal.current();
@@ -218,7 +218,7 @@ function openAgentCore(
 }
 
 /** Its addresses, as far as they are known. */
-interface Served {
+interface ServedAddresses {
   /** 0 until it is known. */
   port: number;
   mediumUrl: string | undefined;

@@ -13,7 +13,7 @@ import { afterEach } from 'vitest';
 import { createBmcDrivers } from './bmc-drivers.ts';
 import { parseConfig } from './config.ts';
 import { createExecutor } from './operations/index.ts';
-import { defaultDeskLimits, noHandOffs, RunnerDesk } from './runner-gateway/index.ts';
+import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from './runner-gateway/index.ts';
 import { quietLog, testSigner } from './runner-gateway/testing.ts';
 import type { OperationContext } from './session/index.ts';
 
@@ -24,7 +24,7 @@ afterEach(async () => {
   await Promise.all(bmcs.splice(0).map((bmc) => bmc.close()));
 });
 
-export interface HostEars {
+export interface BmcObservers {
   readonly on?: (boot: PowerOnBoot) => void;
   readonly off?: () => void;
   readonly medium?: (now: string | undefined) => void;
@@ -33,7 +33,7 @@ export interface HostEars {
 /** A BMC of a host that is off, closed after the test. */
 export async function startBmc(
   options: Partial<RedfishBmcOptions>,
-  ears: HostEars = {},
+  observers: BmcObservers = {},
 ): Promise<RedfishBmc> {
   let isOn = false;
   const bmc = await startRedfishBmc({
@@ -48,14 +48,14 @@ export async function startBmc(
     machine: {
       powerOn: (boot) => {
         isOn = true;
-        ears.on?.(boot);
+        observers.on?.(boot);
       },
       powerOff: () => {
         isOn = false;
-        ears.off?.();
+        observers.off?.();
       },
       isOn: () => isOn,
-      medium: (now) => ears.medium?.(now),
+      medium: (now) => observers.medium?.(now),
     },
     ...options,
   });
@@ -91,13 +91,13 @@ export function startExecutor(
     log: quietLog,
     drivers: createBmcDrivers(config.bmc, parts),
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
-    orders: new RunnerDesk({
+    orders: new RunnerDispatcher({
       clock,
       log: quietLog,
       signer: testSigner(),
       operationState: () => 'unknown',
       handOffs: noHandOffs,
-      limits: defaultDeskLimits,
+      limits: defaultDispatcherLimits,
     }),
   });
   const context: OperationContext = {

@@ -28,7 +28,7 @@ import {
   StepLogs,
 } from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
-import { openDesk } from './backup/index.ts';
+import { openCopyService } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery, type DiscoveryDependencies } from './discovery/index.ts';
 import { EventSinks } from './events/index.ts';
@@ -375,8 +375,8 @@ async function startServices(
     });
     const resolvedDays = config.retention.historyDays;
     closing.push(startRetentionSweep({ ...platform, store, fleetView, resolvedDays }));
-    const desk = await openDeskAt(config, platform, store, identity.secrets);
-    closing.push(() => desk?.close());
+    const copyService = await openCopyServiceAt(config, platform, store, identity.secrets);
+    closing.push(() => copyService?.close());
     closing.push(showHealth([operatorServices.health, agentHealth], secretsKeeper));
     return {
       operatorsPort: operators.port,
@@ -417,7 +417,7 @@ function showHealth(
 }
 
 /** Opens the socket for backups, if the platform has large files and local calls. */
-function openDeskAt(
+function openCopyServiceAt(
   { dataFolder: folder, secrets: apart }: ControlPlaneConfig,
   platform: Platform,
   store: StateStore,
@@ -426,7 +426,7 @@ function openDeskAt(
   const { largeFiles: files, localCalls } = platform;
   if (files === undefined || localCalls === undefined) return undefined;
   const sealing = apart === undefined ? {} : { secrets };
-  return openDesk({ ...platform, ...sealing, store, files, folder }, localCalls);
+  return openCopyService({ ...platform, ...sealing, store, files, folder }, localCalls);
 }
 
 interface OperatorParts {

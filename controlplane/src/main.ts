@@ -71,7 +71,7 @@ async function readConfig(path: string): Promise<ControlPlaneConfig | undefined>
   return undefined;
 }
 
-interface Started {
+interface StartedControlPlane {
   readonly controlPlane: ControlPlane;
   readonly log: Log;
   /** Tells the supervisor that the shutdown has begun. */
@@ -119,7 +119,7 @@ async function start(
   config: ControlPlaneConfig,
   options: RunOptions,
   starts: FailedStarts,
-): Promise<Started> {
+): Promise<StartedControlPlane> {
   const log = nodeLog(config.log.level);
   log.info(
     { configuration: JSON.stringify(shownConfig(config)) },

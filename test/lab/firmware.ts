@@ -142,7 +142,7 @@ export function hostPolicy(firmware: LabFirmware): readonly string[] {
   return firmware === 'u-boot' ? ['--allow-unproven-identity'] : [];
 }
 
-/** Whether the BMC has a Redfish face and a virtual drive, and the host boots from that. */
+/** Whether the BMC has a Redfish service and a virtual drive, and the host boots from that. */
 export function hasVirtualDrive(firmware: LabFirmware): boolean {
   return firmware === 'uefi-media';
 }

@@ -9,7 +9,7 @@ import { fruImage } from './fru.ts';
 import type { LabNetwork } from './netns.ts';
 import { runProgram, type Started, startProcess, until } from './processes.ts';
 import type { LabMachine } from './qemu.ts';
-import { startRedfishFace } from './redfish-face.ts';
+import { startRedfishService } from './redfish-service.ts';
 import type { Undo } from './undo.ts';
 
 /** The operator account of every BMC in the lab. */
@@ -88,14 +88,14 @@ export async function startBmc(options: {
 }
 
 /** Lets the machine's BMC speak Redfish too, with the same account. */
-export async function addRedfishFace(options: {
+export async function addRedfishService(options: {
   readonly undo: Undo;
   readonly network: LabNetwork;
   readonly machine: LabMachine;
   readonly address: string;
 }): Promise<void> {
   const account = { user: BMC_USER, password: BMC_PASSWORD };
-  await startRedfishFace({ ...options, ...account, controlScript: CONTROL_SCRIPT });
+  await startRedfishService({ ...options, ...account, controlScript: CONTROL_SCRIPT });
 }
 
 /** Node gives a child a socket as standard input, which ipmitool cannot open by its name. */

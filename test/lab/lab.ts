@@ -18,7 +18,7 @@ import {
   speaksIpv6,
   USUAL_BOOT,
 } from './firmware.ts';
-import { addRedfishFace, type LabBmc, startBmc } from './ipmi-sim.ts';
+import { addRedfishService, type LabBmc, startBmc } from './ipmi-sim.ts';
 import { chooseAccelerator } from './kvm.ts';
 import { bmcAddress, type LabNetwork, makeNetwork } from './netns.ts';
 import { type LabMachine, type MachineSpec, makeMachine } from './qemu.ts';
@@ -88,7 +88,7 @@ export async function startLab(options: {
       const machine = makeMachine({ spec, firmware, ...where });
       const address = bmcAddress(index);
       bmcs.push(await startBmc({ undo, network, machine, address, ...ports }));
-      if (hasVirtualDrive(firmware)) await addRedfishFace({ undo, network, machine, address });
+      if (hasVirtualDrive(firmware)) await addRedfishService({ undo, network, machine, address });
       machines.push(machine);
     }
     const stop = async (): Promise<readonly string[]> => {

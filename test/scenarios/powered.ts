@@ -6,10 +6,10 @@
 import { create } from '@bufbuild/protobuf';
 import {
   createExecutor,
-  defaultDeskLimits,
+  defaultDispatcherLimits,
   noHandOffs,
   quietLog,
-  RunnerDesk,
+  RunnerDispatcher,
   testSigner,
   World,
 } from '@rackwright/agent/testing';
@@ -62,13 +62,13 @@ export class PoweredHost {
     const executor = createExecutor({
       clock,
       log: quietLog,
-      orders: new RunnerDesk({
+      orders: new RunnerDispatcher({
         clock,
         log: quietLog,
         signer: testSigner(),
         operationState: () => 'unknown',
         handOffs: noHandOffs,
-        limits: defaultDeskLimits,
+        limits: defaultDispatcherLimits,
       }),
       drivers: {
         firmware: 'bios',

@@ -26,7 +26,7 @@ interface OffOrder {
 }
 
 /** Of one shutdown of one step. */
-interface Known {
+interface KnownShutdown {
   firstMs: number;
   /** A person has ended the wait. */
   skipped: boolean;
@@ -37,7 +37,7 @@ export class ShutdownJudge {
   readonly #found: (rule: string, text: string) => void;
   /** By host uid. */
   readonly #orders = new Map<string, OffOrder[]>();
-  readonly #shutdowns = new Map<string, Known>();
+  readonly #shutdowns = new Map<string, KnownShutdown>();
   /** Runs that began on a host in use whose spec forces nobody, by uid and number. */
   readonly #mustAsk = new Set<string>();
   #backUntilMs = -1;

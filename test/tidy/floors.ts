@@ -6,13 +6,13 @@ import { posix } from 'node:path';
 import { importsOf } from './imports.ts';
 import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
-interface House {
+interface FolderFloors {
   readonly folder: string;
   /** Lowest first. A file stands on a floor by its name; `.`: the other files of the folder. */
   readonly floors: readonly string[];
 }
 
-const host: House = {
+const host: FolderFloors = {
   folder: 'controlplane/src/host',
   floors: [
     'pass',
@@ -38,17 +38,17 @@ const host: House = {
   ],
 };
 
-const pool: House = {
+const pool: FolderFloors = {
   folder: 'controlplane/src/pool',
   floors: ['policy', 'facts', 'ledger', 'decide', 'shell', 'show', '.', 'api'],
 };
 
-const agents: House = {
+const agents: FolderFloors = {
   folder: 'controlplane/src/agents',
   floors: ['base', 'hello', 'reports', 'push', 'stream', '.'],
 };
 
-const controlPlane: House = {
+const controlPlane: FolderFloors = {
   folder: 'controlplane/src',
   floors: [
     'version.ts',
@@ -94,7 +94,7 @@ const controlPlane: House = {
   ],
 };
 
-const agent: House = {
+const agent: FolderFloors = {
   folder: 'agent/src',
   floors: [
     'version.ts',
@@ -115,7 +115,7 @@ const agent: House = {
   ],
 };
 
-const rpcPackage: House = {
+const rpcPackage: FolderFloors = {
   folder: 'packages/rpc/src',
   floors: ['bounds', 'wire', 'probe', 'client', 'connections', 'server', 'http', 'standard', '.'],
 };
@@ -129,7 +129,7 @@ export function findStairs(file: SourceFile): Finding[] {
   return around.flatMap((house) => stairsIn(house, file));
 }
 
-function stairsIn(house: House, file: SourceFile): Finding[] {
+function stairsIn(house: FolderFloors, file: SourceFile): Finding[] {
   const own = floorOf(house, file.path);
   if (own === undefined) {
     const message = `the folder has no floor among those of ${house.folder}`;
@@ -147,7 +147,7 @@ function stairsIn(house: House, file: SourceFile): Finding[] {
 }
 
 /** Undefined when the folder has no place in the order. */
-function floorOf({ folder, floors }: House, path: string): number | undefined {
+function floorOf({ folder, floors }: FolderFloors, path: string): number | undefined {
   const [first = '', ...deeper] = posix.relative(folder, path).split('/');
   const within = floors.indexOf(`${first}/${deeper[0]}`);
   const place = within >= 0 ? within : floors.indexOf(first);

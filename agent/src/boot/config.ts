@@ -306,7 +306,7 @@ function interfaceProblems({ interfaces, tftp }: BootConfigSettings): string[] {
     ...unless(addresses.size === interfaces.length, 'interfaces', 'with an address each'),
   ];
   if (none !== undefined) return [none];
-  const plans: Planned[] = [];
+  const plans: PlannedInterface[] = [];
   const problems: string[] = [];
   for (const [index, one] of interfaces.entries()) {
     const at = one.name === undefined ? '' : `interfaces[${index}].`;
@@ -320,7 +320,7 @@ function interfaceProblems({ interfaces, tftp }: BootConfigSettings): string[] {
   return [...problems, ...meetingProblems(interfaces, plans)];
 }
 
-interface Planned {
+interface PlannedInterface {
   readonly one: BootInterface;
   /** Path of its entry, with a dot. */
   readonly at: string;
@@ -330,7 +330,7 @@ interface Planned {
 /** Subnets and addresses that are those of another interface as well. */
 function meetingProblems(
   interfaces: readonly BootInterface[],
-  plans: readonly Planned[],
+  plans: readonly PlannedInterface[],
 ): readonly string[] {
   return plans.flatMap(({ one, at, plan: { subnet } }, index) => {
     const network = `${at}dhcp.subnet.network`;

@@ -205,7 +205,7 @@ class TftpServer {
       unanswered: this.#latest.get(key)?.unansweredRequest,
     };
     const { limits } = this.#options;
-    let served: Served | undefined;
+    let served: FileAnswer | undefined;
     const decision = decideRequest(datagram, load, limits, (name) => {
       served = this.#find(name, addresses[0] ?? '');
       return served;
@@ -257,7 +257,7 @@ class TftpServer {
     this.#options.kept.close();
   }
 
-  #find(fileName: string, asked: string): Served {
+  #find(fileName: string, asked: string): FileAnswer {
     const target = parseTftpName(fileName);
     switch (target.kind) {
       case 'loader':
@@ -280,7 +280,7 @@ class TftpServer {
     }
   }
 
-  #loader(mac: Mac | undefined, name: string): Served {
+  #loader(mac: Mac | undefined, name: string): FileAnswer {
     const own = this.#options.raspberryPi?.find(mac, name);
     if (own instanceof Uint8Array) return { kind: 'file', bytes: own };
     if (own === 'absent' && !this.#options.loaders.has(name)) return absent;
@@ -293,7 +293,7 @@ class TftpServer {
     return bytes === undefined ? noSuchFile : { kind: 'file', bytes };
   }
 
-  #script(mac: Mac, language: ScriptLanguage, asked: string): Served {
+  #script(mac: Mac, language: ScriptLanguage, asked: string): FileAnswer {
     const urls = this.#options.urlsAt(asked);
     if (urls === undefined) return noSuchFile;
     const answer = this.#options.scripts.of(mac, language, urls);
@@ -313,7 +313,7 @@ class TftpServer {
   }
 
   /** As by HTTP: kernel and ramdisk for hosts that may start them. */
-  #hostFile(mac: Mac, name: string): Served {
+  #hostFile(mac: Mac, name: string): FileAnswer {
     const file = this.#options.files.get(name);
     const decision = this.#options.gate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return unknownHost;
@@ -322,7 +322,7 @@ class TftpServer {
     return this.#kept(file.path);
   }
 
-  #kept(path: string): Served {
+  #kept(path: string): FileAnswer {
     const found = this.#options.kept.find(path);
     switch (found.kind) {
       case 'kept':
@@ -336,7 +336,7 @@ class TftpServer {
     }
   }
 
-  #start(begun: Begun, single: SinglePort | undefined): void {
+  #start(begun: TransferStart, single: SinglePort | undefined): void {
     const { decision, served, request, from, addresses } = begun;
     const { transfer, fileName } = decision;
     const { log, udp } = this.#options;
@@ -401,7 +401,7 @@ class TftpServer {
 }
 
 /** The answer to a request; `giveBack`: to be called when its transfer has ended. */
-type Served = FileLookup & { readonly giveBack?: () => void };
+type FileAnswer = FileLookup & { readonly giveBack?: () => void };
 
 const unknownHost = refused(tftpError.fileNotFound, 'unknown host');
 const noGrant = refused(tftpError.accessViolation, 'no boot grant');
@@ -409,16 +409,16 @@ const noSuchFile = refused(tftpError.fileNotFound, 'no such file');
 /** What firmware asks for in case there is one: it gets no line in the log. */
 const absent = refused(tftpError.fileNotFound, 'no such file');
 
-const uBootStart: Served = {
+const uBootStart: FileAnswer = {
   kind: 'file',
   bytes: uBootImage('Rackwright', uBootStartScript()),
 };
 
-function refused(code: number, message: string): Served {
+function refused(code: number, message: string): FileAnswer {
   return { kind: 'refused', code, message };
 }
 
-function text(content: string): Served {
+function text(content: string): FileAnswer {
   return { kind: 'file', bytes: Buffer.from(content) };
 }
 
@@ -428,8 +428,8 @@ interface SinglePort {
   readonly afterMs: number;
 }
 
-interface Begun {
-  readonly served: Served | undefined;
+interface TransferStart {
+  readonly served: FileAnswer | undefined;
   readonly decision: RequestDecision & { kind: 'start' };
   readonly request: Uint8Array;
   readonly from: UdpPeer;

@@ -41,7 +41,7 @@ export interface BootConsoleParts {
   readonly limits: BootConsoleLimits;
 }
 
-interface Heard {
+interface ConsoleRecording {
   readonly boot: ConsoleBoot;
   readonly open: OpenConsole;
   readonly screen: Screen;
@@ -55,7 +55,7 @@ interface Heard {
 export class BootConsoles {
   readonly #parts: BootConsoleParts;
   /** By the boot's operation. */
-  readonly #heard = new Map<OperationId, Heard>();
+  readonly #heard = new Map<OperationId, ConsoleRecording>();
 
   constructor(parts: BootConsoleParts) {
     this.#parts = parts;
@@ -71,7 +71,7 @@ export class BootConsoles {
       log.info({ hostUid: boot.hostUid }, 'too many consoles are heard already: not this one');
       return;
     }
-    const heard: Heard = {
+    const heard: ConsoleRecording = {
       ...{ boot, open, screen: new Screen() },
       ...{ abort: new AbortController(), tries: 0, console: undefined },
       ...{ cancelRetry: () => undefined, cancelEnd: () => undefined },
@@ -107,7 +107,7 @@ export class BootConsoles {
     for (const operationId of [...this.#heard.keys()]) this.over(operationId);
   }
 
-  async #try(heard: Heard): Promise<void> {
+  async #try(heard: ConsoleRecording): Promise<void> {
     const { log } = this.#parts;
     const { boot, screen, abort } = heard;
     heard.tries += 1;
@@ -127,7 +127,7 @@ export class BootConsoles {
     this.#again(heard);
   }
 
-  #again(heard: Heard): void {
+  #again(heard: ConsoleRecording): void {
     const { clock, limits } = this.#parts;
     if (heard.abort.signal.aborted || heard.tries >= limits.triesMax) return;
     heard.cancelRetry = clock.after(limits.retryMs, () => void this.#try(heard));

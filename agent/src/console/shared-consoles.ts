@@ -31,14 +31,14 @@ export const defaultSharedConsoleLimits: SharedConsoleLimits = {
   keptMax: 256,
 };
 
-interface Kept {
+interface KeptConsole {
   readonly scrollback: Scrollback;
   masked: MaskedStream;
   /** The token that it masks. */
   bootToken: string;
 }
 
-interface Open {
+interface OpenConnection {
   readonly listeners: Set<HearConsole>;
   readonly abort: AbortController;
   readonly opening: Promise<BmcResult<BmcConsole>>;
@@ -51,8 +51,8 @@ export class SharedConsoles {
   readonly #bootTokenOf: BootTokenOf;
   readonly #limits: SharedConsoleLimits;
   /** By the host's uid; the least recently used first. */
-  readonly #kept = new Map<HostUid, Kept>();
-  readonly #open = new Map<HostUid, Open>();
+  readonly #kept = new Map<HostUid, KeptConsole>();
+  readonly #open = new Map<HostUid, OpenConnection>();
 
   constructor(bootTokenOf: BootTokenOf, limits = defaultSharedConsoleLimits) {
     this.#bootTokenOf = bootTokenOf;
@@ -95,7 +95,7 @@ export class SharedConsoles {
     this.#kept.delete(hostUid);
   }
 
-  #openNow(hostUid: HostUid, open: OpenConsole): Open | undefined {
+  #openNow(hostUid: HostUid, open: OpenConsole): OpenConnection | undefined {
     this.bootBegins(hostUid);
     const [listeners, abort] = [new Set<HearConsole>(), new AbortController()];
     const opening = open((bytes) => {
@@ -112,7 +112,7 @@ export class SharedConsoles {
 
   async #join(
     hostUid: HostUid,
-    shared: Open,
+    shared: OpenConnection,
     hear: HearConsole,
     signal: AbortSignal,
   ): Promise<BmcResult<BmcConsole>> {
@@ -143,11 +143,11 @@ export class SharedConsoles {
     return { kind: 'ok', value: { close: leave, ended } };
   }
 
-  #over(hostUid: HostUid, shared: Open): void {
+  #over(hostUid: HostUid, shared: OpenConnection): void {
     if (this.#open.get(hostUid) === shared) this.#open.delete(hostUid);
   }
 
-  #keptOf(hostUid: HostUid): Kept {
+  #keptOf(hostUid: HostUid): KeptConsole {
     const known = this.#kept.get(hostUid);
     const { keptBytesMax, keptMax } = this.#limits;
     const kept = known ?? {

@@ -43,7 +43,7 @@ export type NetbootImage =
   | { readonly kind: 'ready'; readonly image: NetbootSet }
   | { readonly kind: 'waiting'; readonly text: string };
 
-interface Wanted {
+interface NetbootFetch {
   readonly stop: AbortController;
   /** The present source of the fetch (N3). */
   from: agent.HostImage;
@@ -57,7 +57,7 @@ interface Wanted {
 export class NetbootImages {
   readonly #parts: NetbootImagesParts;
   /** By reference. */
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted = new Map<string, NetbootFetch>();
 
   constructor(parts: NetbootImagesParts) {
     this.#parts = parts;
@@ -82,7 +82,7 @@ export class NetbootImages {
         continue;
       }
       const controllers = { stop: new AbortController(), changed: new AbortController() };
-      const wanted: Wanted = { ...controllers, from, text: 'it is being looked for' };
+      const wanted: NetbootFetch = { ...controllers, from, text: 'it is being looked for' };
       this.#wanted.set(reference, wanted);
       void this.#keep(id, wanted);
     }
@@ -100,7 +100,7 @@ export class NetbootImages {
   }
 
   /** Pins it until it is wanted no more (N2). Never rejects. */
-  async #keep(deployment: DeploymentId, wanted: Wanted): Promise<void> {
+  async #keep(deployment: DeploymentId, wanted: NetbootFetch): Promise<void> {
     const { signal } = wanted.stop;
     while (!signal.aborted) {
       const { from, changed } = wanted;
@@ -130,7 +130,7 @@ export class NetbootImages {
   async #pin(
     from: agent.HostImage,
     deployment: DeploymentId,
-    wanted: Wanted,
+    wanted: NetbootFetch,
     signal: AbortSignal,
   ): Promise<PinnedHostImage> {
     const { architecture, credential, images } = this.#parts;
@@ -146,7 +146,7 @@ export class NetbootImages {
 }
 
 /** N3 */
-function askAs(wanted: Wanted, from: agent.HostImage): void {
+function askAs(wanted: NetbootFetch, from: agent.HostImage): void {
   if (equals(agent.HostImageSchema, wanted.from, from)) return;
   wanted.from = from;
   if (wanted.image !== undefined) return;

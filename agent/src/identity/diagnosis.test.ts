@@ -4,7 +4,7 @@ import { BasicConstraintsExtension, X509CertificateGenerator } from '@peculiar/x
 import { sha256Hex } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { certificatesIn, fingerprintsOf, readBundle, signerOf } from './bundle.ts';
-import { clockWarning, explainFace } from './diagnosis.ts';
+import { clockWarning, explainServer } from './diagnosis.ts';
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const dayMs = 86_400_000;
@@ -44,13 +44,13 @@ const good = [await ours.sign(nowMs - dayMs, nowMs + 90 * dayMs), ours.certifica
 
 describe('the diagnosis of a control plane’s certificate', () => {
   test('finds nothing when all is well', () => {
-    expect(explainFace(parts, { chain: good, timeMs: nowMs + 60_000 }, nowMs)).toBeUndefined();
-    expect(explainFace(parts, { chain: [], timeMs: nowMs }, nowMs)).toBeUndefined();
+    expect(explainServer(parts, { chain: good, timeMs: nowMs + 60_000 }, nowMs)).toBeUndefined();
+    expect(explainServer(parts, { chain: [], timeMs: nowMs }, nowMs)).toBeUndefined();
   });
 
   test('names another authority, with both fingerprints and the remedy', async () => {
     const chain = [await theirs.sign(nowMs - dayMs, nowMs + dayMs), theirs.certificate];
-    const said = explainFace(parts, { chain, timeMs: nowMs }, nowMs) ?? '';
+    const said = explainServer(parts, { chain, timeMs: nowMs }, nowMs) ?? '';
     expect(said).toContain(`the agent trusts SHA-256 ${ours.sha256}`);
     expect(said).toContain(`shown is ${theirs.sha256}`);
     expect(said).toContain('rackwright rack join-token r1 --replace');
@@ -58,8 +58,8 @@ describe('the diagnosis of a control plane’s certificate', () => {
 
   test('names a clock of this machine that is a day behind', async () => {
     const madeNow = await ours.sign(nowMs - 300_000, nowMs + 90 * dayMs);
-    const face = { chain: [madeNow, ours.certificate], timeMs: nowMs };
-    const said = explainFace(parts, face, nowMs - dayMs) ?? '';
+    const probed = { chain: [madeNow, ours.certificate], timeMs: nowMs };
+    const said = explainServer(parts, probed, nowMs - dayMs) ?? '';
     expect(said).toContain('this machine’s clock says 2026-11-19T12:00:00.000Z');
     expect(said).toContain('the control plane’s says 2026-11-20T12:00:00.000Z');
     expect(said).toContain('good from 2026-11-20T11:55:00.000Z to 2027-02-18T12:00:00.000Z');
@@ -68,7 +68,7 @@ describe('the diagnosis of a control plane’s certificate', () => {
 
   test('names a clock of either side that is a day off, while certificates still hold', () => {
     for (const timeMs of [nowMs - dayMs, nowMs + dayMs]) {
-      const said = explainFace(parts, { chain: good, timeMs }, nowMs) ?? '';
+      const said = explainServer(parts, { chain: good, timeMs }, nowMs) ?? '';
       expect(said).toContain(new Date(timeMs).toISOString());
       expect(said).toContain(new Date(nowMs).toISOString());
     }
@@ -77,12 +77,16 @@ describe('the diagnosis of a control plane’s certificate', () => {
   test('names the agent’s own certificate, ended or not begun by the other clock', async () => {
     const own = await ours.sign(nowMs - 9 * dayMs, nowMs - 2 * dayMs);
     const certificatePem = own.toString();
-    const ended = explainFace({ ...parts, certificatePem }, { chain: good, timeMs: nowMs }, nowMs);
+    const ended = explainServer(
+      { ...parts, certificatePem },
+      { chain: good, timeMs: nowMs },
+      nowMs,
+    );
     expect(ended).toContain('to 2026-11-18T12:00:00.000Z');
     expect(ended).toContain('asks for a new one by its registered key');
     expect(ended).not.toContain('timedatectl');
     const timeMs = nowMs - 30 * dayMs;
-    const early = explainFace({ ...parts, certificatePem }, { chain: good, timeMs }, nowMs);
+    const early = explainServer({ ...parts, certificatePem }, { chain: good, timeMs }, nowMs);
     expect(early).toContain('timedatectl');
   });
 

@@ -6,7 +6,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { RackName } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
-import type { ServerFace } from '@rackwright/rpc';
+import type { ProbedServer } from '@rackwright/rpc';
 import { certificatesIn, fingerprintsOf, signerOf } from './bundle.ts';
 
 /** Clocks may differ by so much, as certificates begin a little in the past; milliseconds. */
@@ -32,14 +32,14 @@ export interface DiagnosisParts {
 export async function diagnose(parts: DiagnosisParts): Promise<string | undefined> {
   const { clock, host, port } = parts;
   const { probeServer } = await import('../rpc.ts');
-  const face = await probeServer({ host, port, clock, timeoutMs: probeTimeoutMs });
-  return face === undefined ? undefined : explainFace(parts, face, clock.nowMs());
+  const probed = await probeServer({ host, port, clock, timeoutMs: probeTimeoutMs });
+  return probed === undefined ? undefined : explainServer(parts, probed, clock.nowMs());
 }
 
 /** Pure. */
-export function explainFace(
+export function explainServer(
   parts: DiagnosisParts,
-  { chain, timeMs }: ServerFace,
+  { chain, timeMs }: ProbedServer,
   nowMs: number,
 ): string | undefined {
   const [leaf] = chain;

@@ -18,7 +18,7 @@ export interface AdmissionLimits {
 
 export const defaultAdmissionLimits: AdmissionLimits = { atOnceMax: 8, waitingMax: 10_000 };
 
-interface Waiting {
+interface QueuedFetch {
   readonly onPosition: (position: number) => void;
   readonly admit: () => void;
   position: number;
@@ -30,7 +30,7 @@ export class ImageAdmission {
   /**
    * The waiting requests by host, in the order of service. A host without a request has no entry.
    */
-  readonly #queues = new Map<ImageRequester, Waiting[]>();
+  readonly #queues = new Map<ImageRequester, QueuedFetch[]>();
   #waiting = 0;
 
   constructor(limits: AdmissionLimits = defaultAdmissionLimits) {
@@ -67,7 +67,7 @@ export class ImageAdmission {
       throw new OciError('tooMany', `${waitingMax} wait for images already`);
     }
     const admitted = Promise.withResolvers<void>();
-    const waiting: Waiting = { onPosition, admit: admitted.resolve, position: 0 };
+    const waiting: QueuedFetch = { onPosition, admit: admitted.resolve, position: 0 };
     const giveUp = (): void => {
       if (this.#remove(requester, waiting)) admitted.reject(new OciError('cancelled', 'given up'));
     };
@@ -102,7 +102,7 @@ export class ImageAdmission {
   }
 
   /** False when it does not wait any more. */
-  #remove(requester: ImageRequester, waiting: Waiting): boolean {
+  #remove(requester: ImageRequester, waiting: QueuedFetch): boolean {
     const own = this.#queues.get(requester) ?? [];
     const rest = own.filter((each) => each !== waiting);
     if (rest.length === own.length) return false;

@@ -65,7 +65,7 @@ export interface ComingBlob extends BlobFile {
   readonly readable: Readable;
 }
 
-type Wanted = Pick<Descriptor, 'digest' | 'sizeBytes'>;
+type WantedBlob = Pick<Descriptor, 'digest' | 'sizeBytes'>;
 
 interface Entry {
   readonly sizeBytes: number;
@@ -190,7 +190,7 @@ export class BlobCache {
    * begins the fetch sets its retries: `retryDelaysMs`, see `BlobFetch`.
    */
   async pin(
-    wanted: Wanted,
+    wanted: WantedBlob,
     source: BlobSource,
     signal: AbortSignal,
     onBytes: (bytes: number) => void,
@@ -303,7 +303,7 @@ export class BlobCache {
     }
   }
 
-  #begin(wanted: Wanted, source: BlobSource, retryDelaysMs: readonly number[]): Fetching {
+  #begin(wanted: WantedBlob, source: BlobSource, retryDelaysMs: readonly number[]): Fetching {
     const { digest, sizeBytes } = wanted;
     const stop = new AbortController();
     const coming = new ComingBytes(sizeBytes);

@@ -164,7 +164,7 @@ const gatherPieces = 4;
 const syncBytes = 32 * 1024 * 1024;
 
 /** One piece of memory, which is shared with the hashing thread. */
-interface Gathered {
+interface HashBuffer {
   readonly bytes: Uint8Array;
   /** It has been hashed and written. */
   free: Promise<unknown>;
@@ -175,7 +175,7 @@ class GatheringWriter {
   readonly #part: PartFile;
   readonly #hash: RunningHash;
   readonly #onBytes: BlobFetch['onBytes'];
-  readonly #ring: readonly Gathered[];
+  readonly #ring: readonly HashBuffer[];
   #handedOver = 0;
   #filled = 0;
   #written: number;
@@ -217,8 +217,8 @@ class GatheringWriter {
     await Promise.all([this.#writing, this.#syncing]);
   }
 
-  get #gathered(): Gathered {
-    return this.#ring[this.#handedOver % gatherPieces] as Gathered;
+  get #gathered(): HashBuffer {
+    return this.#ring[this.#handedOver % gatherPieces] as HashBuffer;
   }
 
   async #handOver(): Promise<void> {

@@ -16,7 +16,7 @@ export interface CarriedKey {
   readonly architecture: string;
 }
 
-interface Carried {
+interface CarriedFetch {
   readonly key: CarriedKey;
   readonly coming: ComingHostImage;
   readonly limit: CarriedLimit;
@@ -30,7 +30,7 @@ export interface CarriedLimit {
 }
 
 export class CarriedOn {
-  readonly #byHost = new Map<HostUid, Carried>();
+  readonly #byHost = new Map<HostUid, CarriedFetch>();
 
   /** From now on it is released here, unless a step takes it. */
   carry(key: CarriedKey, coming: ComingHostImage, limit: CarriedLimit): void {
@@ -57,13 +57,13 @@ export class CarriedOn {
     return carried.coming;
   }
 
-  #drop(carried: Carried | undefined): void {
+  #drop(carried: CarriedFetch | undefined): void {
     if (carried === undefined) return;
     this.#forget(carried);
     carried.coming.release();
   }
 
-  #forget({ key, limit }: Carried): void {
+  #forget({ key, limit }: CarriedFetch): void {
     this.#byHost.delete(key.hostUid);
     limit.end();
   }

@@ -176,8 +176,8 @@ export class HostImages {
       const { image, source } = await this.#find(wanted, either, pinned);
       const begun = Promise.withResolvers<void>();
       const anew = new AbortController();
-      const ears = { begun: begun.resolve, anew: () => anew.abort() };
-      const fetch = { signal: either, report, keep, ...ears };
+      const observers = { begun: begun.resolve, anew: () => anew.abort() };
+      const fetch = { signal: either, report, keep, ...observers };
       const whole = this.#fetch(blobsOf(image, wanted.needs), source, fetch);
       whole.then(begun.resolve, begun.reject);
       await begun.promise;

@@ -33,7 +33,7 @@ const retryMs = 60_000;
 const tellAgainMs = 2_000;
 const noRoom = 'it had to make room for images that hosts use; it is fetched again once there is';
 
-interface Listed {
+interface ListedImage {
   readonly wanted: agent.PrefetchImage;
   digests: readonly Digest[];
   reported: agent.ImagePrefetched;
@@ -43,7 +43,7 @@ interface Listed {
 export class Prefetcher {
   readonly #parts: PrefetcherParts;
   /** By a key that is equal for equal entries; in the order of the list. */
-  #listed = new Map<string, Listed>();
+  #listed = new Map<string, ListedImage>();
   /** Ends the fetch under way, or the wait for the next. */
   #stop = new AbortController();
   #running: Promise<void> | undefined;
@@ -114,7 +114,7 @@ export class Prefetcher {
   }
 
   /** Whether there is nothing to be fetched of it now (F5). */
-  #isSettled(one: Listed): boolean {
+  #isSettled(one: ListedImage): boolean {
     const { images } = this.#parts;
     const { reported, digests } = one;
     // Never fetched yet.
@@ -131,7 +131,7 @@ export class Prefetcher {
     return !hasRoom;
   }
 
-  async #fetch(one: Listed, signal: AbortSignal): Promise<void> {
+  async #fetch(one: ListedImage, signal: AbortSignal): Promise<void> {
     const { credential, images } = this.#parts;
     const { image, netboot, architecture: name } = one.wanted;
     const architecture = architectureNamed(name);
@@ -161,7 +161,7 @@ export class Prefetcher {
   }
 
   #tell(
-    one: Listed,
+    one: ListedImage,
     fields: Partial<agent.ImagePrefetched>,
     { always }: { readonly always: boolean },
   ): void {
@@ -183,7 +183,7 @@ function keyOf({ image, architecture, netboot }: agent.PrefetchImage): string {
   return JSON.stringify([image?.reference ?? '', architecture, netboot]);
 }
 
-function listed(wanted: agent.PrefetchImage): Listed {
+function listed(wanted: agent.PrefetchImage): ListedImage {
   const { image, architecture, netboot } = wanted;
   const reference = image?.reference ?? '';
   const reported = create(agent.ImagePrefetchedSchema, { reference, architecture, netboot });

@@ -48,7 +48,7 @@ export interface JournalOptions {
   readonly frameBytesMax?: number;
 }
 
-interface Waiting {
+interface QueuedAppend {
   readonly records: readonly agent.JournalRecord[];
   done(): void;
   failed(error: unknown): void;
@@ -61,7 +61,7 @@ export class Journal {
   #file: AppendFile | undefined;
   #sizeBytes = 0;
   #rewriteAtBytes = 0;
-  #waiting: Waiting[] = [];
+  #waiting: QueuedAppend[] = [];
   #writing: Promise<void> | undefined;
 
   private constructor(options: JournalOptions, state: JournalState) {

@@ -44,7 +44,7 @@ export interface BmcLists {
   readonly bmcParts?: BmcParts;
 }
 
-interface Kept {
+interface CachedDriveLists {
   readonly bootOperationId: OperationId;
   readonly atMs: number;
   readonly lists: BmcLists;
@@ -55,7 +55,7 @@ export class DriveLists {
   readonly #clock: Clock;
   readonly #log: Log;
   /** By host uid, the oldest first. */
-  readonly #kept = new Map<HostUid, Kept>();
+  readonly #kept = new Map<HostUid, CachedDriveLists>();
 
   constructor(drivers: BmcDrivers, clock: Clock, log: Log) {
     this.#drivers = drivers;

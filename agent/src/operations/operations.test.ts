@@ -17,7 +17,7 @@ import {
 import { agent, asRunNumber, BmcIdentitySchema, deploymentIdOf } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
-import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
+import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { type BmcDrivers, type BootFirmware, createExecutor } from './index.ts';
@@ -56,13 +56,13 @@ function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bio
         readBack: defaultReadBackTimings,
       }),
   };
-  const orders = new RunnerDesk({
+  const orders = new RunnerDispatcher({
     clock,
     log: quietLog,
     signer: testSigner(),
     operationState: () => 'unknown',
     handOffs: noHandOffs,
-    limits: defaultDeskLimits,
+    limits: defaultDispatcherLimits,
   });
   const context: OperationContext = {
     signal: new AbortController().signal,

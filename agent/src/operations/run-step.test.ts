@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
+import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import type { OperationContext } from '../session/index.ts';
 import { runStep } from './run-step.ts';
@@ -11,13 +11,13 @@ import { runStep } from './run-step.ts';
 const boot = 'h/1/1/1';
 
 function setUp() {
-  const desk = new RunnerDesk({
+  const dispatcher = new RunnerDispatcher({
     clock: new VirtualClock(),
     log: quietLog,
     signer: testSigner(),
     operationState: () => 'begun',
     handOffs: noHandOffs,
-    limits: defaultDeskLimits,
+    limits: defaultDispatcherLimits,
   });
   const sent: string[] = [];
   let begun = 0;
@@ -35,7 +35,7 @@ function setUp() {
     },
     close: () => {},
   };
-  desk.attach(link);
+  dispatcher.attach(link);
   const context: OperationContext = {
     signal: new AbortController().signal,
     begin: async () => {
@@ -55,7 +55,7 @@ function setUp() {
     const value = create(agent.RunStepSchema, { step, mode, bootOperationId: boot });
     const kind = { case: 'runStep', value } as const;
     const operation = create(agent.OperationSchema, { id: `h/1/2/${step}`, hostUid: 'h', kind });
-    return runStep(desk, operation, value, context, {});
+    return runStep(dispatcher, operation, value, context, {});
   };
   return { begun: () => begun, order, sent };
 }

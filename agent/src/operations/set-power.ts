@@ -186,9 +186,9 @@ function unfitForMedia(
   return failure('invalidArgument', `virtual media boot by UEFI, not BIOS: ${right}, ${instead}`);
 }
 
-type Refused = Exclude<BmcResult<never>, { kind: 'ok' }>;
+type RefusedResult = Exclude<BmcResult<never>, { kind: 'ok' }>;
 
-function refusedIn(result: BmcResult<unknown> | undefined): Refused | undefined {
+function refusedIn(result: BmcResult<unknown> | undefined): RefusedResult | undefined {
   return result === undefined || result.kind === 'ok' ? undefined : result;
 }
 
@@ -197,7 +197,7 @@ async function insertMedium(
   driver: BmcDriver,
   url: string | undefined,
   signal: AbortSignal,
-): Promise<Refused | undefined> {
+): Promise<RefusedResult | undefined> {
   if (url === undefined) return undefined;
   return refusedIn(await driver.insertMedia?.(url, signal));
 }
@@ -207,7 +207,7 @@ async function mediumLost(
   driver: BmcDriver,
   url: string | undefined,
   signal: AbortSignal,
-): Promise<Refused | undefined> {
+): Promise<RefusedResult | undefined> {
   if (url === undefined) return undefined;
   const seen = await driver.readMedia?.(signal);
   if (seen === undefined || seen.kind !== 'ok') return seen;

@@ -13,7 +13,7 @@ import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { CarriedOn } from '../images/index.ts';
-import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
+import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext, type Progress } from '../session/index.ts';
 import { runStep } from './run-step.ts';
@@ -41,8 +41,8 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
   const aborter = new AbortController();
   const told: Progress[] = [];
   const sent: string[] = [];
-  const desk = new RunnerDesk({
-    ...{ clock, log: quietLog, signer: testSigner(), limits: defaultDeskLimits },
+  const dispatcher = new RunnerDispatcher({
+    ...{ clock, log: quietLog, signer: testSigner(), limits: defaultDispatcherLimits },
     ...{ operationState: () => 'begun', handOffs: noHandOffs },
   });
   const link = {
@@ -52,7 +52,7 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
     close: () => {},
     ...its,
   };
-  if (!isAway) desk.attach(link);
+  if (!isAway) dispatcher.attach(link);
   const context: OperationContext = {
     signal: aborter.signal,
     begin: async () => {},
@@ -84,15 +84,15 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
     ...{ phoneHomePath: () => '', carriedOn: new CarriedOn() },
   };
   const run = () =>
-    runStep(desk, operation, value, context, { hostImages }).catch((error: unknown) => {
+    runStep(dispatcher, operation, value, context, { hostImages }).catch((error: unknown) => {
       if (error instanceof AttemptEnd) return error.result;
       throw error;
     });
   const says = (operationId: OperationId, result: Result): void => {
     const report = create(agent.ReportSchema, { operationId, result: resultToWire(result) });
-    desk.report(link, report, undefined);
+    dispatcher.report(link, report, undefined);
   };
-  return { aborter, clock, desk, link, run, says, sent, told };
+  return { aborter, clock, dispatcher, link, run, says, sent, told };
 }
 
 async function settled(): Promise<void> {
@@ -135,11 +135,11 @@ test('no disk is touched by an image that cannot be had', async () => {
 
 test('after the boot a disk is untouched only if the runner got no order for it', async () => {
   for (const leaseValid of [false, true]) {
-    const { desk, run, sent } = setUp({ context: { leaseValid: () => leaseValid } });
+    const { dispatcher, run, sent } = setUp({ context: { leaseValid: () => leaseValid } });
     const ended = run();
     await settled();
     expect(sent).toEqual(leaseValid ? ['order'] : []);
-    desk.bootOver(boot, 'the host has netbooted');
+    dispatcher.bootOver(boot, 'the host has netbooted');
     const result = await ended;
     expect(result).toMatchObject({ kind: 'failed', type: 'interrupted' });
     expect('disksUntouched' in result).toBe(!leaseValid);

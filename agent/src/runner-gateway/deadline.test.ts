@@ -1,7 +1,7 @@
-/** The end of a step's time at the desk: which side stopped it, and how far it was. */
+/** The end of a step's time at the dispatcher: which side stopped it, and how far it was. */
 import { describe, expect, test } from 'vitest';
-import { complete, orderOf, settled, setUp } from './desk.fixture.ts';
-import { defaultDeskLimits } from './desk.ts';
+import { complete, orderOf, settled, setUp } from './dispatcher.fixture.ts';
+import { defaultDispatcherLimits } from './dispatcher.ts';
 
 const stopped = {
   kind: 'failed',
@@ -13,15 +13,15 @@ const stopped = {
 describe('a step whose time is over', () => {
   /** It is at work when its time is over. */
   async function overdue() {
-    const desk = setUp();
-    desk.session.dueAtMs = 3_000;
-    const live = desk.link();
-    desk.desk.attach(live);
-    const run = desk.desk.run(orderOf(), desk.context);
+    const dispatcher = setUp();
+    dispatcher.session.dueAtMs = 3_000;
+    const live = dispatcher.link();
+    dispatcher.dispatcher.attach(live);
+    const run = dispatcher.dispatcher.run(orderOf(), dispatcher.context);
     await settled();
-    desk.clock.step();
-    expect(desk.told.at(-1)).toBe('order op/cancel cancel');
-    return { ...desk, live, run };
+    dispatcher.clock.step();
+    expect(dispatcher.told.at(-1)).toBe('order op/cancel cancel');
+    return { ...dispatcher, live, run };
   }
 
   test('ends by its deadline, in whatever words its runner says that it was stopped', async () => {
@@ -50,10 +50,10 @@ describe('a step whose time is over', () => {
   });
 
   test('ends by its deadline where it was refused to begin for it', async () => {
-    const { context, desk, link, says, session, clock } = setUp();
+    const { context, dispatcher, link, says, session, clock } = setUp();
     const live = link();
-    desk.attach(live);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(live);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
     session.dueAtMs = clock.suspendAwareMs();
     says(live, 'op', { kind: 'failed', type: 'cancelled', message: 'It wrote nothing.' });
@@ -63,21 +63,21 @@ describe('a step whose time is over', () => {
 
 describe('a step whose time was over while the agent was away', () => {
   test('has the result that its runner had ready, once that is back', async () => {
-    const { clock, context, desk, link, says, session } = setUp();
+    const { clock, context, dispatcher, link, says, session } = setUp();
     session.dueAtMs = clock.suspendAwareMs() - 60_000;
-    const resumed = desk.resume(orderOf(), context);
+    const resumed = dispatcher.resume(orderOf(), context);
     clock.after(5_000, () => {
       const live = link(['op']);
-      desk.attach(live);
+      dispatcher.attach(live);
       says(live, 'op', complete);
     });
     expect(await clock.settle(resumed)).toEqual(complete);
   });
 
   test('is interrupted where its runner does not come back soon', async () => {
-    const { clock, context, desk, session } = setUp();
+    const { clock, context, dispatcher, session } = setUp();
     session.dueAtMs = clock.suspendAwareMs() - 60_000;
-    expect(await clock.settle(desk.resume(orderOf(), context))).toBe('interrupted');
-    expect(clock.nowMs()).toBe(defaultDeskLimits.cancelGraceMs);
+    expect(await clock.settle(dispatcher.resume(orderOf(), context))).toBe('interrupted');
+    expect(clock.nowMs()).toBe(defaultDispatcherLimits.cancelGraceMs);
   });
 });

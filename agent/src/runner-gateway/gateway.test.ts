@@ -9,7 +9,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import type { BootGrantState, OperationContext } from '../session/index.ts';
 import { loadBootCertificate } from './certificate.ts';
-import { defaultDeskLimits, RunnerDesk } from './desk.ts';
+import { defaultDispatcherLimits, RunnerDispatcher } from './dispatcher.ts';
 import { defaultGatewayLimits, RunnerGateway } from './gateway.ts';
 import { noHandOffs } from './hand-offs.ts';
 import { MessageQueue } from './message-queue.ts';
@@ -47,19 +47,19 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
   const grants = new Map([[token, grant]]);
   const facts: string[] = [];
   const found: string[] = [];
-  const desk = new RunnerDesk({
+  const dispatcher = new RunnerDispatcher({
     clock,
     log: quietLog,
     signer,
     operationState: () => 'unknown',
     handOffs: noHandOffs,
-    limits: defaultDeskLimits,
+    limits: defaultDispatcherLimits,
   });
   const gateway = new RunnerGateway({
     clock,
     random,
     log,
-    desk,
+    dispatcher,
     imageEndpoint: (localAddress) => `${localAddress}:8080`,
     limits: { ...defaultGatewayLimits, helloTimeoutMs },
     strangers: {
@@ -86,7 +86,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
   const certificate = await loadBootCertificate(memoryDisk(), random, '/gateway.json');
   const server = await gateway.listen('0.0.0.0', 0, certificate);
   closers.push(() => server.close());
-  return { certificate, desk, facts, found, grants, port: server.port, signer };
+  return { certificate, dispatcher, facts, found, grants, port: server.port, signer };
 }
 
 type Rig = Awaited<ReturnType<typeof startGateway>>;
@@ -158,7 +158,7 @@ const context: OperationContext = {
   closeGrants: async () => {},
 };
 
-function runErase(desk: RunnerDesk, id: string, waitMs?: number): Promise<FinalResult> {
+function runErase(dispatcher: RunnerDispatcher, id: string, waitMs?: number): Promise<FinalResult> {
   const value = create(agent.RunStepSchema, {
     step: 'deploy.erase_devices',
     destructive: true,
@@ -167,7 +167,7 @@ function runErase(desk: RunnerDesk, id: string, waitMs?: number): Promise<FinalR
   const kind = { case: 'runStep', value } as const;
   const operation = create(agent.OperationSchema, { id, hostUid: 'uid-1', kind });
   const within = waitMs === undefined ? context : { ...context, remainingMs: () => waitMs };
-  return desk.run({ operation, bootOperationId: 'boot-1', order: kind }, within);
+  return dispatcher.run({ operation, bootOperationId: 'boot-1', order: kind }, within);
 }
 
 describe('the gateway for runners', () => {
@@ -195,7 +195,7 @@ describe('the gateway for runners', () => {
     const link = await dial(rig);
     await sayHello(link, runnerKey());
     const planted = new Error('planted');
-    rig.desk.report = () => {
+    rig.dispatcher.report = () => {
       throw planted;
     };
     link.send({ case: 'report', value: create(agent.ReportSchema, { operationId: 'op-1' }) });
@@ -218,8 +218,8 @@ describe('the gateway for runners', () => {
     const link = await dial(rig);
     expect((await sayHello(link, runnerKey())).case).toBe('accepted');
     await expect.poll(() => rig.facts).toEqual(['ready uid-1 kernel-1']);
-    expect(rig.desk.stepsOf('boot-1')).toEqual([]);
-    expect(await runErase(rig.desk, 'op-1')).toMatchObject({
+    expect(rig.dispatcher.stepsOf('boot-1')).toEqual([]);
+    expect(await runErase(rig.dispatcher, 'op-1')).toMatchObject({
       kind: 'failed',
       type: 'unsupported',
       message: expect.stringContaining('rescue'),
@@ -246,8 +246,8 @@ describe('the gateway for runners', () => {
     expect((await link.next()).case).toBe('reportReceived');
     expect(rig.found).toEqual(['boot-1 S1 192.0.2.1']);
     expect(rig.facts, 'no fact is told of it').toEqual([]);
-    expect(rig.desk.stepsOf('boot-1'), 'no order can reach it').toBeUndefined();
-    expect(await runErase(rig.desk, 'op-1', 0)).toMatchObject({ cause: 'runnerAway' });
+    expect(rig.dispatcher.stepsOf('boot-1'), 'no order can reach it').toBeUndefined();
+    expect(await runErase(rig.dispatcher, 'op-1', 0)).toMatchObject({ cause: 'runnerAway' });
   });
 
   test('refuses every other key, unknown tokens, bad proofs and too old kernels', async () => {
@@ -287,7 +287,7 @@ describe('the gateway for runners', () => {
     const first = runnerKey();
     const link = await dial(rig);
     expect((await sayHello(link, first)).case).toBe('accepted');
-    const order = runErase(rig.desk, 'op-1');
+    const order = runErase(rig.dispatcher, 'op-1');
     expect((await link.next()).case).toBe('order');
     expect((await sayHello(await dial(rig), runnerKey())).case).toBe('refused');
     const text = expect.stringContaining('two machines have presented the token of this boot');
@@ -297,7 +297,10 @@ describe('the gateway for runners', () => {
     const gone = { message: 'the boot token is not known: boot the host again' };
     expect(again, 'nor in a later life').toMatchObject({ case: 'refused', value: gone });
     expect(rig.facts[1]).toContain('refused uid-1 boot-1 two machines');
-    expect(await runErase(rig.desk, 'op-2')).toMatchObject({ kind: 'retryAfter', message: text });
+    expect(await runErase(rig.dispatcher, 'op-2')).toMatchObject({
+      kind: 'retryAfter',
+      message: text,
+    });
   });
 
   test('refuses a token of nobody even when it is signed', async () => {
@@ -372,7 +375,7 @@ describe('the gateway for runners', () => {
     const rig = await startGateway();
     const link = await dial(rig);
     const accepted = await sayHello(link, runnerKey());
-    const ended = runErase(rig.desk, 'op-1');
+    const ended = runErase(rig.dispatcher, 'op-1');
     const order = await link.next();
     expect(order).toMatchObject({
       case: 'order',
@@ -401,7 +404,7 @@ describe('the gateway for runners', () => {
     const { publicKeyDer } = rig.signer;
     const key = { key: Buffer.from(publicKeyDer), format: 'der', type: 'spki' } as const;
     expect(verify('sha256', payload, key, signature)).toBe(true);
-    rig.desk.ended('op-1');
+    rig.dispatcher.ended('op-1');
     expect(await link.next()).toMatchObject({
       case: 'reportReceived',
       value: { operationId: 'op-1' },

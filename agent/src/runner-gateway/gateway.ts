@@ -21,12 +21,12 @@ import type { Clock, Log, Random } from '@rackwright/platform';
 import type { RpcServer } from '@rackwright/rpc';
 import type { BootGrantState } from '../session/index.ts';
 import type { BootCertificate } from './certificate.ts';
-import type { RunnerDesk } from './desk.ts';
+import type { RunnerDispatcher } from './dispatcher.ts';
 import { defaultExchangeLimits, type ExchangeLimits, Exchanges } from './exchange.ts';
 import { judgeHello, runnerSessionId } from './hello.ts';
 import type { RunnerLink, ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
-import { type StrangerDesk, serveStranger } from './stranger.ts';
+import { type StrangerObserver, serveStranger } from './stranger.ts';
 
 /** The gateway's calls of the session. */
 export interface RunnerGrants {
@@ -71,9 +71,9 @@ export interface GatewayParts {
   readonly log: Log;
   readonly grants: RunnerGrants;
   readonly facts: RunnerFacts;
-  readonly desk: RunnerDesk;
+  readonly dispatcher: RunnerDispatcher;
   /** Receives the findings of runners on machines that are no hosts; without it there are none. */
-  readonly strangers?: StrangerDesk;
+  readonly strangers?: StrangerObserver;
   /**
    * The agent's address for fetches of images, "host:port", by the local address that the runner
    * has dialled; absent or empty: none.
@@ -94,12 +94,12 @@ export class RunnerGateway {
 
   constructor(parts: GatewayParts) {
     this.#parts = parts;
-    const { clock, random, limits, grants, desk } = parts;
+    const { clock, random, limits, grants, dispatcher } = parts;
     this.#exchanges = new Exchanges({
       ...{ clock, random, limits: limits.exchanges },
       orderOf: (bootToken, operationId) => {
         const boot = grants.byToken(bootToken)?.operationId;
-        return boot === undefined ? undefined : desk.networkBurnIn(boot, operationId);
+        return boot === undefined ? undefined : dispatcher.networkBurnIn(boot, operationId);
       },
     });
   }
@@ -170,7 +170,7 @@ export class RunnerGateway {
       return notAdmitted('the first message has to be Hello, in time');
     }
     const hello = first.message.value;
-    const { grants, desk, clock, facts } = this.#parts;
+    const { grants, dispatcher, clock, facts } = this.#parts;
     const grant = grants.byToken(hello.bootToken);
     const receivedAtMs = clock.nowMs();
     const receivedSuspendAwareMs = clock.suspendAwareMs();
@@ -181,7 +181,7 @@ export class RunnerGateway {
       }
       return notAdmitted(decision.message);
     }
-    const disowned = desk.disowned(decision.grant.operationId);
+    const disowned = dispatcher.disowned(decision.grant.operationId);
     if (disowned !== undefined) return notAdmitted(disowned.text);
     if (decision.kind === 'otherKey') {
       await this.#claimedAgain(decision.grant, receivedAtMs);
@@ -199,11 +199,12 @@ export class RunnerGateway {
    * agent: no report of a boot that two runners claim is accepted.
    */
   async #claimedAgain(grant: BootGrantState, receivedAtMs: number): Promise<void> {
-    const { grants, desk, facts, log } = this.#parts;
+    const { grants, dispatcher, facts, log } = this.#parts;
     const { operationId, hostUid, expiresAtMs } = grant;
-    if (!desk.isLinked(operationId)) desk.bootOver(operationId, 'the host was booted again');
+    if (!dispatcher.isLinked(operationId))
+      dispatcher.bootOver(operationId, 'the host was booted again');
     else if (receivedAtMs <= expiresAtMs) {
-      desk.disown(operationId, claimedTwice);
+      dispatcher.disown(operationId, claimedTwice);
       facts.runnerRefused(hostUid, operationId, claimedTwice);
       await grants.close(operationId).catch((error: unknown) => {
         const text = 'a boot that two have claimed could not be closed';
@@ -213,11 +214,11 @@ export class RunnerGateway {
   }
 
   async *#serve(
-    { hello, grant }: Admitted,
+    { hello, grant }: AdmittedRunner,
     incoming: AsyncIterator<runner.SessionRequest>,
     localAddress: string,
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
-    const { desk, facts, limits, log } = this.#parts;
+    const { dispatcher, facts, limits, log } = this.#parts;
     const { operationId: bootOperationId, hostUid, hostName } = grant;
     if (grant.discovery === true) {
       yield* this.#serveStranger({ hello, grant }, incoming);
@@ -241,7 +242,7 @@ export class RunnerGateway {
     log.info({ host: hostName, operation: bootOperationId, runnerSession }, 'runner connected');
     const accepted = { runnerSession, hostName, imageEndpoint, answersBegin: true };
     yield { message: { case: 'accepted', value: accepted } };
-    desk.attach(link);
+    dispatcher.attach(link);
     // One that a step takes away is there, but takes nothing any more.
     if (grant.handedOff === undefined) {
       facts.runnerReady(hostUid, readyFacts(hello, grant, runnerSession));
@@ -258,16 +259,16 @@ export class RunnerGateway {
     try {
       yield* outgoing;
     } finally {
-      if (desk.detach(link)) {
+      if (dispatcher.detach(link)) {
         log.info({ host: hostName, runnerSession }, 'runner disconnected');
         facts.runnerGone(hostUid, runnerSession);
       }
     }
   }
 
-  /** It is no host: it takes no order of the desk's, and no fact is published of it. */
+  /** It is no host: it takes no order of the dispatcher's, and no fact is published of it. */
   async *#serveStranger(
-    { hello, grant }: Admitted,
+    { hello, grant }: AdmittedRunner,
     incoming: AsyncIterator<runner.SessionRequest>,
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
     const { strangers, log } = this.#parts;
@@ -293,12 +294,12 @@ export class RunnerGateway {
       if (next.done === true) return;
       const { message } = next.value;
       if (message.case === 'evidence') evidence = message.value;
-      if (message.case === 'askToBegin') this.#parts.desk.askedToBegin(link, message.value);
-      if (message.case === 'stepLog') this.#parts.desk.log(link, message.value);
+      if (message.case === 'askToBegin') this.#parts.dispatcher.askedToBegin(link, message.value);
+      if (message.case === 'stepLog') this.#parts.dispatcher.log(link, message.value);
       if (message.case !== 'report') continue;
       const report = message.value;
       const fits = evidence?.operationId === report.operationId ? evidence : undefined;
-      this.#parts.desk.report(link, report, fits);
+      this.#parts.dispatcher.report(link, report, fits);
       if (fits !== undefined) evidence = undefined;
     }
   }
@@ -323,13 +324,13 @@ export class RunnerGateway {
   }
 }
 
-interface Admitted {
+interface AdmittedRunner {
   readonly hello: runner.Hello;
   readonly grant: BootGrantState;
 }
 
 type Admission =
-  | { readonly kind: 'admitted'; readonly runner: Admitted }
+  | { readonly kind: 'admitted'; readonly runner: AdmittedRunner }
   | { readonly kind: 'refused'; readonly reason: string };
 
 function notAdmitted(reason: string): Admission {

@@ -4,7 +4,7 @@ import { agent, type OperationId, runner as wire } from '@rackwright/messages';
 import { type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import type { HandOff, HandOffState, OperationContext } from '../session/index.ts';
-import { defaultDeskLimits, RunnerDesk } from './desk.ts';
+import { defaultDispatcherLimits, RunnerDispatcher } from './dispatcher.ts';
 import type { RunnerLink, RunnerOrder } from './link.ts';
 import { quietLog, testSigner } from './testing.ts';
 
@@ -26,7 +26,7 @@ function setUp() {
     left: [] as string[],
     operation: 'begun' as 'begun' | 'ended' | 'unknown',
   };
-  const desk = new RunnerDesk({
+  const dispatcher = new RunnerDispatcher({
     clock,
     log: quietLog,
     signer: testSigner(),
@@ -39,7 +39,7 @@ function setUp() {
       leaseLeftMs: () => (session.lease ? 9_000 : 0),
       leaving: (hostUid) => session.left.push(hostUid),
     },
-    limits: defaultDeskLimits,
+    limits: defaultDispatcherLimits,
   });
   const told: string[] = [];
   const link = (unreceived: readonly string[] = []): RunnerLink => ({
@@ -61,9 +61,9 @@ function setUp() {
   });
   const says = (from: RunnerLink, result: Result): void => {
     const report = { operationId: 'op', result: resultToWire(result) };
-    desk.report(from, create(agent.ReportSchema, report), undefined);
+    dispatcher.report(from, create(agent.ReportSchema, report), undefined);
   };
-  return { clock, desk, link, says, session, told };
+  return { clock, dispatcher, link, says, session, told };
 }
 
 function order(): RunnerOrder {
@@ -99,14 +99,14 @@ async function settled(): Promise<void> {
 /** Up to the report that the agent has written down. */
 async function reported(rig: ReturnType<typeof setUp>): Promise<RunnerLink> {
   const runner = rig.link();
-  rig.desk.attach(runner);
-  const result = rig.desk.run(order(), context);
+  rig.dispatcher.attach(runner);
+  const result = rig.dispatcher.run(order(), context);
   await settled();
   rig.says(runner, { kind: 'complete' });
   expect(await result).toEqual({ kind: 'complete' });
   rig.session.state = 'pending';
   rig.session.operation = 'ended';
-  rig.desk.ended('op');
+  rig.dispatcher.ended('op');
   return runner;
 }
 
@@ -116,7 +116,7 @@ test('the runner may act only once the control plane has answered', async () => 
   expect(rig.told).toEqual(['order op']);
   rig.session.state = 'released';
   rig.session.boot = handOff;
-  rig.desk.handOffAnswered(handOff, true);
+  rig.dispatcher.handOffAnswered(handOff, true);
   expect(rig.told).toEqual(['order op', 'act op']);
   expect(rig.session.left).toEqual(['uid']);
 });
@@ -125,20 +125,20 @@ test('a hand-off that the control plane does not apply never acts', async () => 
   const rig = setUp();
   await reported(rig);
   rig.session.state = 'none';
-  rig.desk.handOffAnswered(handOff, false);
+  rig.dispatcher.handOffAnswered(handOff, false);
   expect(rig.told).toEqual(['order op', 'received op']);
 });
 
 test('a runner that was away when it was answered is told when it comes back', async () => {
   const rig = setUp();
   const runner = await reported(rig);
-  rig.desk.detach(runner);
+  rig.dispatcher.detach(runner);
   rig.session.state = 'released';
   rig.session.boot = handOff;
-  rig.desk.handOffAnswered(handOff, true);
+  rig.dispatcher.handOffAnswered(handOff, true);
   expect(rig.told).toEqual(['order op']);
   const again = rig.link(['op']);
-  rig.desk.attach(again);
+  rig.dispatcher.attach(again);
   rig.says(again, { kind: 'complete' });
   expect(rig.told).toEqual(['order op', 'act op']);
 });
@@ -148,12 +148,12 @@ test('after a restart of the agent nothing acts before the answer, and then it d
   rig.session.operation = 'ended';
   rig.session.state = 'pending';
   const runner = rig.link(['op']);
-  rig.desk.attach(runner);
+  rig.dispatcher.attach(runner);
   rig.says(runner, { kind: 'complete' });
   expect(rig.told).toEqual([]);
   rig.session.state = 'released';
   rig.session.boot = handOff;
-  rig.desk.handOffAnswered(handOff, true);
+  rig.dispatcher.handOffAnswered(handOff, true);
   expect(rig.told).toEqual(['act op']);
 });
 
@@ -161,7 +161,7 @@ test('the hand-off of an operation that is no longer known never acts', () => {
   const rig = setUp();
   rig.session.operation = 'unknown';
   const runner = rig.link(['op']);
-  rig.desk.attach(runner);
+  rig.dispatcher.attach(runner);
   rig.says(runner, { kind: 'complete' });
   expect(rig.told).toEqual(['received op']);
 });
@@ -172,8 +172,8 @@ test('a destructive one waits for the work lease', async () => {
   rig.session.state = 'released';
   rig.session.boot = handOff;
   rig.session.lease = false;
-  rig.desk.handOffAnswered(handOff, true);
-  rig.desk.handOffAnswered(handOff, true);
+  rig.dispatcher.handOffAnswered(handOff, true);
+  rig.dispatcher.handOffAnswered(handOff, true);
   rig.clock.step();
   expect(rig.told).toEqual(['order op']);
   rig.session.lease = true;
@@ -187,27 +187,27 @@ test('a hand-off that waits for the work lease beyond its time never acts', asyn
   rig.session.state = 'released';
   rig.session.boot = handOff;
   rig.session.lease = false;
-  rig.desk.handOffAnswered(handOff, true);
+  rig.dispatcher.handOffAnswered(handOff, true);
   while (rig.clock.nowMs() < deadlineMs && rig.clock.step());
   expect(rig.told).toEqual(['order op', 'received op']);
   rig.session.lease = true;
   rig.clock.step();
   expect(rig.told).toEqual(['order op', 'received op']);
-  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
+  expect(rig.dispatcher.handOffUnderWay('uid')).toBeUndefined();
   expect(rig.session.left).toEqual(['uid']);
 });
 
 test('a runner that comes back after the time of its hand-off is not told to act', async () => {
   const rig = setUp();
   const runner = await reported(rig);
-  rig.desk.detach(runner);
+  rig.dispatcher.detach(runner);
   rig.session.state = 'released';
   rig.session.boot = handOff;
-  rig.desk.handOffAnswered(handOff, true);
+  rig.dispatcher.handOffAnswered(handOff, true);
   rig.clock.after(deadlineMs, () => {});
   while (rig.clock.nowMs() < deadlineMs && rig.clock.step());
   const again = rig.link(['op']);
-  rig.desk.attach(again);
+  rig.dispatcher.attach(again);
   rig.says(again, { kind: 'complete' });
   expect(rig.told).toEqual(['order op', 'received op']);
 });
@@ -216,7 +216,7 @@ test('the boot takes no other order, though its runner may be there still', asyn
   const rig = setUp();
   await reported(rig);
   rig.session.boot = handOff;
-  expect(await rig.desk.run(order(), context)).toEqual({
+  expect(await rig.dispatcher.run(order(), context)).toEqual({
     kind: 'retryAfter',
     reason: 'invalidState',
     message: 'boot boot-1 is over, boot the host again: step op has taken its runner away',
@@ -227,17 +227,17 @@ test('the boot takes no other order, though its runner may be there still', asyn
 test('other work waits until the runner is told, and not for ever', async () => {
   const rig = setUp();
   const runner = await reported(rig);
-  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
-  rig.desk.detach(runner);
+  expect(rig.dispatcher.handOffUnderWay('uid')).toBeUndefined();
+  rig.dispatcher.detach(runner);
   rig.session.state = 'released';
   rig.session.boot = handOff;
-  rig.desk.handOffAnswered(handOff, true);
-  expect(rig.desk.handOffUnderWay('uid')).toBe('op');
-  expect(rig.desk.handOffUnderWay('another')).toBeUndefined();
-  rig.clock.after(defaultDeskLimits.handOffWaitMs, () => {});
-  while (rig.desk.handOffUnderWay('uid') === 'op' && rig.clock.step());
-  expect(rig.clock.suspendAwareMs()).toBe(defaultDeskLimits.handOffWaitMs);
-  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
+  rig.dispatcher.handOffAnswered(handOff, true);
+  expect(rig.dispatcher.handOffUnderWay('uid')).toBe('op');
+  expect(rig.dispatcher.handOffUnderWay('another')).toBeUndefined();
+  rig.clock.after(defaultDispatcherLimits.handOffWaitMs, () => {});
+  while (rig.dispatcher.handOffUnderWay('uid') === 'op' && rig.clock.step());
+  expect(rig.clock.suspendAwareMs()).toBe(defaultDispatcherLimits.handOffWaitMs);
+  expect(rig.dispatcher.handOffUnderWay('uid')).toBeUndefined();
 });
 
 test('once the runner says that it acts, nothing waits for it', async () => {
@@ -245,11 +245,11 @@ test('once the runner says that it acts, nothing waits for it', async () => {
   const runner = await reported(rig);
   rig.session.state = 'released';
   rig.session.boot = handOff;
-  expect(rig.desk.handOffUnderWay('uid')).toBe('op');
-  rig.desk.handOffAnswered(handOff, true);
-  expect(rig.desk.handOffUnderWay('uid')).toBe('op');
+  expect(rig.dispatcher.handOffUnderWay('uid')).toBe('op');
+  rig.dispatcher.handOffAnswered(handOff, true);
+  expect(rig.dispatcher.handOffUnderWay('uid')).toBe('op');
   rig.says(runner, { kind: 'continuing', step: 'run.script', text: 'takes the runner away' });
-  expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
+  expect(rig.dispatcher.handOffUnderWay('uid')).toBeUndefined();
 });
 
 test('a hand-off that took time to prepare destroys only under a current lease', async () => {
@@ -257,7 +257,10 @@ test('a hand-off that took time to prepare destroys only under a current lease',
   const runner = await reported(rig);
   rig.session.boot = handOff;
   const ask = (operationId: OperationId): string | undefined => {
-    rig.desk.askedToBegin(runner, create(wire.AskToBeginSchema, { operationId, sequence: 1n }));
+    rig.dispatcher.askedToBegin(
+      runner,
+      create(wire.AskToBeginSchema, { operationId, sequence: 1n }),
+    );
     return rig.told.pop();
   };
   expect(ask('op')).toBe('granted: true');

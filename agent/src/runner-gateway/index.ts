@@ -2,7 +2,12 @@
  * The server that runners dial: recognizes them, gives them their orders and takes their reports.
  */
 export { type BootCertificate, loadBootCertificate } from './certificate.ts';
-export { type DeskLimits, defaultDeskLimits, RunnerDesk, type RunnerDeskParts } from './desk.ts';
+export {
+  type DispatcherLimits,
+  defaultDispatcherLimits,
+  RunnerDispatcher,
+  type RunnerDispatcherParts,
+} from './dispatcher.ts';
 export type { EvidenceSigner } from './evidence.ts';
 export {
   defaultGatewayLimits,
@@ -12,4 +17,4 @@ export {
 } from './gateway.ts';
 export { type HandOffSession, noHandOffs } from './hand-offs.ts';
 export type { ImageOfOrder, RunnerOrder, RunnerOrders } from './link.ts';
-export type { StrangerDesk } from './stranger.ts';
+export type { StrangerObserver } from './stranger.ts';

@@ -1,4 +1,4 @@
-/** The interfaces between operations, the desk and the streams of runners. */
+/** The interfaces between operations, the dispatcher and the streams of runners. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { agent, HostUid, OperationId, RunnerSessionId, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';

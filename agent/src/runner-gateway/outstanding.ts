@@ -19,7 +19,7 @@ export interface OutstandingParts {
   readonly onEnd: (result: FinalResult) => void;
 }
 
-/** How long after the end of Cancel the desk still waits for the step's own end. */
+/** How long after the end of Cancel the dispatcher still waits for the step's own end. */
 const stragglerMs = 5_000;
 
 /** How often a connected runner gets time to report that it is at work on an order. */

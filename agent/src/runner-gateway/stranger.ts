@@ -16,7 +16,7 @@ import type { ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
 
 /** The gateway's reports about such boots. */
-export interface StrangerDesk {
+export interface StrangerObserver {
   linked(operationId: OperationId, close: () => void): void;
   unlinked(operationId: OperationId, close: () => void): void;
   isAwaited(operationId: OperationId): boolean;
@@ -36,7 +36,7 @@ const outgoingMessagesMax = 16;
 
 /** The rest of the runner's stream, after its Hello. */
 export async function* serveStranger(
-  desk: StrangerDesk,
+  observer: StrangerObserver,
   boot: StrangerBoot,
   incoming: AsyncIterator<runner.SessionRequest>,
 ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
@@ -44,21 +44,21 @@ export async function* serveStranger(
   const outgoing = new MessageQueue<{ message: ToRunner }>(outgoingMessagesMax);
   const close = (): void => outgoing.end();
   yield { message: { case: 'accepted', value: { runnerSession, hostName: 'discovered' } } };
-  desk.linked(operationId, close);
-  if (desk.isAwaited(operationId)) {
+  observer.linked(operationId, close);
+  if (observer.isAwaited(operationId)) {
     const kind = { case: 'inspect', value: { bootOperationId: operationId } } as const;
     outgoing.push({ message: { case: 'order', value: { operationId, kind } } });
   }
-  readReports(desk, boot, incoming, outgoing).then(close, close);
+  readReports(observer, boot, incoming, outgoing).then(close, close);
   try {
     yield* outgoing;
   } finally {
-    desk.unlinked(operationId, close);
+    observer.unlinked(operationId, close);
   }
 }
 
 async function readReports(
-  desk: StrangerDesk,
+  observer: StrangerObserver,
   boot: StrangerBoot,
   incoming: AsyncIterator<runner.SessionRequest>,
   outgoing: MessageQueue<{ message: ToRunner }>,
@@ -68,14 +68,14 @@ async function readReports(
     if (next.done === true) return;
     const { message } = next.value;
     if (message.case !== 'report' || message.value.operationId !== boot.operationId) continue;
-    if (!takeReport(desk, boot, message.value)) continue;
+    if (!takeReport(observer, boot, message.value)) continue;
     const { operationId } = boot;
     outgoing.push({ message: { case: 'reportReceived', value: { operationId } } });
   }
 }
 
 /** Whether it was a final one. */
-function takeReport(desk: StrangerDesk, boot: StrangerBoot, report: agent.Report): boolean {
+function takeReport(observer: StrangerObserver, boot: StrangerBoot, report: agent.Report): boolean {
   const { operationId, bmcAddress } = boot;
   const decoded = resultFromWire(report);
   const result = decoded.kind === 'unsupported' ? decoded : boundResult(decoded);
@@ -85,17 +85,17 @@ function takeReport(desk: StrangerDesk, boot: StrangerBoot, report: agent.Report
       return false;
     case 'complete': {
       const inventory = result.observations?.inventory;
-      if (inventory === undefined) desk.failed(operationId, 'its report has none');
+      if (inventory === undefined) observer.failed(operationId, 'its report has none');
       else if (toBinary(InventorySchema, inventory).length > inventoryBytesMax) {
-        desk.failed(operationId, `it has more than ${inventoryBytesMax} bytes`);
-      } else desk.found(operationId, inventory, bmcAddress);
+        observer.failed(operationId, `it has more than ${inventoryBytesMax} bytes`);
+      } else observer.found(operationId, inventory, bmcAddress);
       return true;
     }
     case 'unsupported':
-      desk.failed(operationId, result.problem);
+      observer.failed(operationId, result.problem);
       return true;
     default:
-      desk.failed(operationId, result.message);
+      observer.failed(operationId, result.message);
       return true;
   }
 }

@@ -11,7 +11,7 @@ import type { Log } from '@rackwright/platform';
 
 export type ObservationsInit = MessageInitShape<typeof agent.ObservationsSchema>;
 
-type Observed = Pick<
+type ObservedFacts = Pick<
   agent.Observations,
   'bmcIdentity' | 'poweredOn' | 'inventory' | 'unexpectedNetboot' | 'runnerRefused'
 >;
@@ -19,7 +19,7 @@ type Observed = Pick<
 export class Facts {
   readonly #log: Log;
   readonly #hostsMax: number;
-  readonly #byHost = new Map<HostUid, Partial<Observed>>();
+  readonly #byHost = new Map<HostUid, Partial<ObservedFacts>>();
   /**
    * Boots that ended without a session. Each is sent once, and is lost when the link is dead then.
    */
@@ -97,7 +97,7 @@ export class Facts {
 }
 
 /** Only the fields that are set. */
-function given(observations: agent.Observations): Partial<Observed> {
+function given(observations: agent.Observations): Partial<ObservedFacts> {
   const names = [
     ...(['bmcIdentity', 'poweredOn', 'inventory'] as const),
     ...(['unexpectedNetboot', 'runnerRefused'] as const),

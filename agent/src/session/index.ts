@@ -2,13 +2,6 @@
 
 export type { BootState } from './boot-snapshot.ts';
 export type { SessionBrake } from './brake.ts';
-export type {
-  BmcReadEars,
-  ConsoleEars,
-  DiscoveryEars,
-  PrefetchEars,
-  TrustKeeper,
-} from './ears.ts';
 export {
   AttemptEnd,
   type BootGrantState,
@@ -26,5 +19,12 @@ export type { HandOff, HandOffState } from './hand-off.ts';
 export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
 export type { SessionObserver } from './observer.ts';
+export type {
+  BmcReadReceiver,
+  ConsoleReceiver,
+  DiscoveryReceiver,
+  PrefetchReceiver,
+  TrustKeeper,
+} from './receivers.ts';
 export { AgentSession, type SessionOptions } from './session.ts';
 export type { SessionTransport, StreamConnection, TransportHandlers } from './transport.ts';

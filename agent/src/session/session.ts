@@ -18,7 +18,6 @@ import { Attempts } from './attempts.ts';
 import { type BootState, KeptBootSnapshots, makeBootMemory } from './boot-snapshot.ts';
 import { brakeOf } from './brake.ts';
 import { Credentials } from './credentials.ts';
-import { type Ears, type TrustKeeper, tellEars } from './ears.ts';
 import type { BootGrantState, Credential, Executor, PowerReadings } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
@@ -26,11 +25,12 @@ import { type HandOffState, handOffOf } from './hand-off.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
 import { AgentLink, type LinkStatus } from './link.ts';
 import type { SessionObserver } from './observer.ts';
+import { passToReceiver, type SessionReceivers, type TrustKeeper } from './receivers.ts';
 import { type KnownStorePosition, refusalOf, storeInHello } from './store-refusal.ts';
 import type { SessionTransport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
 
-export interface SessionOptions extends Ears {
+export interface SessionOptions extends SessionReceivers {
   /** Open, with its generation raised. */
   readonly journal: Journal;
   readonly disk: Disk;
@@ -56,7 +56,7 @@ export interface SessionOptions extends Ears {
   readonly limits?: Partial<SessionLimits>;
 }
 
-interface Running {
+interface RunningParts {
   readonly executor: Executor;
   readonly power: PowerReadings | undefined;
   readonly attempts: Attempts;
@@ -79,7 +79,7 @@ export class AgentSession {
   #incarnation = create(agent.WelcomeSchema).incarnation;
   /** Why nothing destructive is done for the store; undefined: it is. */
   #refusal: StoreRefusal | undefined;
-  #running: Running | undefined;
+  #running: RunningParts | undefined;
 
   constructor(options: SessionOptions) {
     const { journal, disk, snapshotPath, clock, log, limits } = options;
@@ -345,7 +345,7 @@ export class AgentSession {
       case 'watchConsole':
       case 'endConsole':
       case 'consoleTaken':
-        return tellEars(this.#options, message);
+        return passToReceiver(this.#options, message);
       case 'welcome':
       case 'refused':
         // The link's own.
@@ -475,7 +475,7 @@ export class AgentSession {
     this.#link.send({ case: 'hostForgotten', value });
   }
 
-  #started(): Running {
+  #started(): RunningParts {
     if (this.#running === undefined) throw new Error('the session has not been started');
     return this.#running;
   }

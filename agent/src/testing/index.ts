@@ -3,6 +3,6 @@
  * operations on BMCs. Production code imports nothing from here.
  */
 export { createExecutor } from '../operations/index.ts';
-export { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
+export { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
 export { quietLog, testSigner } from '../runner-gateway/testing.ts';
 export { World } from '../session/testing/world.ts';

@@ -89,7 +89,7 @@ const nobody: Principal = {
   proofSha256: '',
 };
 
-interface Admitted {
+interface GuardedCall {
   readonly handler: AnyHandler;
   readonly principal: Principal;
   /** Checks the response before it is sent. */
@@ -102,7 +102,7 @@ async function admit(
   { store, signIn, locations, traceOf }: GuardOptions,
   input: unknown,
   context: CallContext,
-): Promise<Admitted> {
+): Promise<GuardedCall> {
   const row = rowOf(method);
   if (row.reach.kind === 'open') {
     const deps = { store, actor: actors.unknown, principal: nobody };

@@ -27,13 +27,13 @@ export interface OidcEndpoints {
   readonly token: string;
 }
 
-interface Loaded {
+interface LoadedKeys {
   readonly keys: JWTVerifyGetKey;
   /** Undefined: the provider names no usable endpoints. */
   readonly endpoints: OidcEndpoints | undefined;
 }
 
-interface Fetched extends Loaded {
+interface FetchedKeys extends LoadedKeys {
   readonly atMs: number;
 }
 
@@ -42,7 +42,7 @@ export class OidcKeys {
   readonly #issuer: string;
   readonly #deps: { readonly clock: Clock; readonly log: Log };
   readonly #web: WebClient;
-  #fetched: Fetched | undefined;
+  #fetched: FetchedKeys | undefined;
   #underWay: Promise<void> | undefined;
   #triedMs = Number.NEGATIVE_INFINITY;
   /** Why the last fetch failed; undefined: it did not. */
@@ -64,7 +64,7 @@ export class OidcKeys {
     return (await this.#current()).endpoints;
   }
 
-  async #current(): Promise<Fetched> {
+  async #current(): Promise<FetchedKeys> {
     const nowMs = this.#deps.clock.nowMs();
     const ageMs = nowMs - (this.#fetched?.atMs ?? Number.NEGATIVE_INFINITY);
     if (this.#fetched !== undefined && ageMs < staleHoursMax * hourMs) {
@@ -124,7 +124,7 @@ export class OidcKeys {
     return this.#underWay;
   }
 
-  async #load(): Promise<Loaded> {
+  async #load(): Promise<LoadedKeys> {
     const base = this.#issuer.replace(/\/$/, '');
     const document = await this.#read(`${base}/.well-known/openid-configuration`);
     if (document['issuer'] !== this.#issuer) {

@@ -98,7 +98,7 @@ export interface OpenedSignIn {
   readonly expireMs: number;
 }
 
-interface Known {
+interface KnownSignIn {
   readonly revision: StoreRevision;
   readonly caller: string;
   readonly createMs: number;
@@ -109,7 +109,7 @@ interface Known {
 export class SignIns {
   readonly #options: SignInsOptions;
   /** The sign-ins in the store, kept current by a watch, by the hash of the name. */
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, KnownSignIn>();
   /** Callbacks for the end of a sign-in, by the hash of its name. */
   readonly #ends = new Ends();
   readonly #followed: FollowedValues;
@@ -216,7 +216,7 @@ export class SignIns {
     return readRecord(store, schema, keyOf(hash));
   }
 
-  #superfluous(): readonly [string, Known][] {
+  #superfluous(): readonly [string, KnownSignIn][] {
     const nowMs = this.#options.clock.nowMs();
     const newestFirst = [...this.#known].sort(
       ([one, { createMs: a }], [other, { createMs: b }]) => b - a || (one < other ? -1 : 1),

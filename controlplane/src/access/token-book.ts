@@ -82,7 +82,7 @@ export function isOver({ revokeTime, token }: wire.TokenRecord, nowMs: number): 
   return token?.expireTime !== undefined && timestampMs(token.expireTime) <= nowMs;
 }
 
-interface Used {
+interface UsedToken {
   readonly record: wire.TokenRecord;
   readonly revision: StoreRevision | undefined;
 }
@@ -213,7 +213,7 @@ export class TokenBook {
   }
 
   /** Invariant 4. */
-  #used(tokenId: TokenId, { record, revision }: Used): void {
+  #used(tokenId: TokenId, { record, revision }: UsedToken): void {
     const { clock } = this.#options;
     const usedMs = timeOf(record.token?.lastUsedTime);
     if (clock.nowMs() - usedMs < usedIntervalMs || !this.#isUseDue(tokenId)) return;

@@ -77,7 +77,7 @@ export interface TrailDependencies {
   readonly log: Log;
 }
 
-interface Waiting {
+interface WaitingRecord {
   readonly record: AuditRecord;
   readonly id: string;
   readonly value: Uint8Array;
@@ -99,7 +99,7 @@ function newId(clock: Clock, random: Random): string {
 
 class Trail implements AuditTrail {
   readonly #deps: TrailDependencies;
-  readonly #queue: BoundedQueue<Waiting>;
+  readonly #queue: BoundedQueue<WaitingRecord>;
   #lost = 0;
   #closed = false;
   readonly #refusals: RefusalBound;
@@ -110,7 +110,7 @@ class Trail implements AuditTrail {
 
   constructor(deps: TrailDependencies) {
     this.#deps = deps;
-    const store = (waiting: Waiting): Promise<void> => this.#store(waiting);
+    const store = (waiting: WaitingRecord): Promise<void> => this.#store(waiting);
     this.#queue = new BoundedQueue(queueLimits, store, () => this.#idle?.());
     this.#refusals = new RefusalBound(deps.clock, (event) => this.note(event));
   }
@@ -225,13 +225,13 @@ class Trail implements AuditTrail {
     this.#enqueue({ record, id, value, sinceMs, settled: over });
   }
 
-  #enqueue(waiting: Waiting): void {
+  #enqueue(waiting: WaitingRecord): void {
     if (this.#closed) this.#lose(waiting, 'the control plane is closing');
     else if (!this.#queue.add(waiting)) this.#lose(waiting, 'too many records wait');
   }
 
   /** A2. */
-  async #store(waiting: Waiting): Promise<void> {
+  async #store(waiting: WaitingRecord): Promise<void> {
     const { store, clock } = this.#deps;
     for (;;) {
       const refused = await this.#append(store.log, waiting);
@@ -243,7 +243,7 @@ class Trail implements AuditTrail {
   }
 
   /** Why the record could not be stored; undefined when it is stored. */
-  async #append(log: EntryLog, { id, value }: Waiting) {
+  async #append(log: EntryLog, { id, value }: WaitingRecord) {
     try {
       const result = await log.append(id, value);
       return result.kind === 'ok' ? undefined : { reason: result.reason, isLasting: false };
@@ -254,7 +254,7 @@ class Trail implements AuditTrail {
   }
 
   /** A3. */
-  #lose({ record, settled }: Waiting, reason: string): void {
+  #lose({ record, settled }: WaitingRecord, reason: string): void {
     this.#lost += 1;
     const { kind, actor, action, resource, outcome, message, requestId, operationId, peer } =
       record;

@@ -36,8 +36,8 @@ import {
   ownerOnlyFile,
   secretsKeyId,
 } from '../secrets/index.ts';
-import { copyStore, removeCopy } from './desk.ts';
-import { backupCommand, openDesk, restoreCommand } from './index.ts';
+import { copyStore, removeCopy } from './copy-service.ts';
+import { backupCommand, openCopyService, restoreCommand } from './index.ts';
 import { tarEnd, tarHeader, tarPadding } from './tar.ts';
 
 /** vitest's own is one second, which a loaded machine does not keep. */
@@ -177,16 +177,16 @@ describe('a backup', () => {
 
 describe('a backup of a control plane that runs', () => {
   let store: StateStore;
-  let desk: LocalListener;
+  let service: LocalListener;
   beforeEach(async () => {
     store = await open(join(config.dataFolder, 'state.db'));
-    desk = await openDesk(
+    service = await openCopyService(
       { store, files, disk, random, clock, log, folder: config.dataFolder },
       calls,
     );
   });
   afterEach(async () => {
-    await desk.close();
+    await service.close();
     await store.close();
   });
 
@@ -247,9 +247,9 @@ describe('a backup of a control plane that runs', () => {
   test('leaves no copy when it dies, and what an ended control plane left goes', async () => {
     await (await calls.callAndStay(socket(), 'copy', 10_000))?.release();
     await vi.waitUntil(async () => (await copies()).length === 0, { timeout: patienceMs });
-    await desk.close();
+    await service.close();
     await writeFile(join(config.dataFolder, `copy-${'0'.repeat(32)}.db`), 'left');
-    desk = await openDesk(
+    service = await openCopyService(
       { store, files, disk, random, clock, log, folder: config.dataFolder },
       calls,
     );
@@ -274,10 +274,10 @@ describe('a backup of a control plane that runs', () => {
   });
 
   test('has its keys sealed by who runs, where the key of secrets is kept apart', async () => {
-    await desk.close();
+    await service.close();
     const secrets = createSecrets([new Uint8Array(32)], random);
     const own = { store, files, disk, random, clock, log, secrets, folder: config.dataFolder };
-    desk = await openDesk(own, calls);
+    service = await openCopyService(own, calls);
     const key = { file: join(folder, 'in-nobody-else’s-reach') };
     const json = JSON.stringify({ dataFolder: config.dataFolder, secrets: { key } });
     const openStore = () => Promise.reject(new Error('the store is not ours to open'));

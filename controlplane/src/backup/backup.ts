@@ -14,7 +14,7 @@ import { randomId } from '@rackwright/platform';
 import { type StateStore, sqliteFileProblem } from '@rackwright/store';
 import type { ControlPlaneConfig } from '../config.ts';
 import { createSecrets, type KeySource, parseKeys, secretsKeyId } from '../secrets/index.ts';
-import { copyStore, deskSocket, removeCopy, type StoreCopy } from './desk.ts';
+import { copySocket, copyStore, removeCopy, type StoreCopy } from './copy-service.ts';
 import {
   BackupError,
   type BackupFile,
@@ -81,7 +81,7 @@ interface ReservedCopy {
 
 async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Promise<ReservedCopy> {
   const folder = config.dataFolder;
-  const connected = await parts.calls.callAndStay(deskSocket(folder), 'copy', copyTimeoutMs);
+  const connected = await parts.calls.callAndStay(copySocket(folder), 'copy', copyTimeoutMs);
   if (connected !== undefined) {
     const read = JSON.parse(connected.answer) as StoreCopy & { readonly problem?: string };
     if (read.problem === undefined) return { copy: read, release: () => connected.release() };

@@ -1,5 +1,5 @@
 /** Backup and restore of a whole control plane. */
 export { backupCommand, restoreCommand } from './command.ts';
-export { openDesk } from './desk.ts';
+export { openCopyService } from './copy-service.ts';
 export { BackupError } from './manifest.ts';
 export { settleRestoration } from './staging.ts';

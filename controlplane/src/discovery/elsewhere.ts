@@ -8,7 +8,7 @@ const seenMax = 256;
 /** The most remarks of one rack. */
 const remarksMax = 8;
 
-interface Seen {
+interface MacObservation {
   /** Its own rack. */
   readonly rack: RackName;
   readonly seenIn: RackName;
@@ -17,9 +17,9 @@ interface Seen {
 
 /** The latest observations, by the name of the host or machine. */
 export class SeenElsewhere {
-  readonly #seen = new Map<string, Seen>();
+  readonly #seen = new Map<string, MacObservation>();
 
-  note(name: string, seen: Seen): void {
+  note(name: string, seen: MacObservation): void {
     this.forget(name);
     this.#seen.set(name, seen);
     const [oldest] = this.#seen.keys();

@@ -50,7 +50,7 @@ export interface FoundRecords<T> {
   countBy(key: string): number;
 }
 
-interface Known<T> {
+interface KnownRecord<T> {
   readonly revision: StoreRevision;
   readonly kept: T;
 }
@@ -61,7 +61,7 @@ export class Collection<T> implements FoundRecords<T> {
   readonly #since: StoreRevision;
   readonly #signal: AbortSignal;
   readonly #ids = new IdsByValue();
-  readonly #known = new Map<string, Known<T>>();
+  readonly #known = new Map<string, KnownRecord<T>>();
   /** Revisions of deletions that a page may not have seen. */
   #gone: Map<string, StoreRevision> | undefined = new Map();
   #reading: Promise<void> | undefined;

@@ -14,7 +14,7 @@ const macOf = (n: number) => `52:54:00:00:00:0${n}`;
 const uuidOf = (n: number) => Uint8Array.from({ length: 16 }, (_, at) => at + n);
 const hexOf = (n: number) => Buffer.from(uuidOf(n)).toString('hex');
 
-interface Seen {
+interface ReportedTraits {
   readonly macs: readonly number[];
   readonly uuid: number;
 }
@@ -70,7 +70,7 @@ class Site {
     if (found.kind === 'found') await this.#store.delete(key, found.revision);
   }
 
-  async putFacts(hostId: HostId, { macs, uuid }: Seen): Promise<void> {
+  async putFacts(hostId: HostId, { macs, uuid }: ReportedTraits): Promise<void> {
     const interfaces = macs.map((n) => ({ mac: macOf(n) }));
     const inventory = { interfaces, system: { uuid: uuidOf(uuid) } };
     const facts = create(wire.HostFactsSchema, { hostUid: `uid-${hostId}`, inventory });
@@ -111,8 +111,8 @@ const anyStep = fc.oneof(
 test('whatever becomes of facts, hosts are found by those that they have now', async () => {
   const property = fc.asyncProperty(fc.array(anyStep, { maxLength: 20 }), async (steps) => {
     const site = await Site.of();
-    const model = new Map<string, Seen>();
-    const having = (has: (seen: Seen) => boolean) =>
+    const model = new Map<string, ReportedTraits>();
+    const having = (has: (seen: ReportedTraits) => boolean) =>
       [...model].flatMap(([hostId, seen]) => (has(seen) ? [hostId] : [])).sort();
     for (const step of [...steps, 'ask' as const]) {
       if (step === 'break') site.breakWatch();

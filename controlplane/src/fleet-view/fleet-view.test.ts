@@ -7,7 +7,7 @@ import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
 import { untilBroken } from '../following/until-broken.fixture.ts';
-import { type FleetRow, FleetView, type HostsWanted } from './index.ts';
+import { type FleetRow, FleetView, type HostConditions } from './index.ts';
 
 const retryDelayMs = 1_000;
 const quiet = () => undefined;
@@ -238,7 +238,7 @@ test('hosts are looked for by the part of what is wanted that the fewest have', 
   const labels = { site: 'aa', 'asset.tag': '7' };
   for (const id of ['a', 'b', 'c']) await put(id, 'racks/r1', id === 'b' ? labels : {});
   await during(view.caughtUp());
-  const candidates = (wanted: Partial<HostsWanted>) => [
+  const candidates = (wanted: Partial<HostConditions>) => [
     ...view.candidates({ names: [], rack: '', labels: {}, ...wanted }),
   ];
   expect(candidates({})).toEqual([]);

@@ -74,7 +74,7 @@ export type RecordListener = (
 ) => void;
 
 /** The conditions for hosts: all that are set must match. */
-export interface HostsWanted {
+export interface HostConditions {
   /** "hosts/HOST" */
   readonly names: readonly string[];
   /** "racks/RACK"; empty: any. */
@@ -164,7 +164,7 @@ export class FleetView {
    * Ids of hosts that may meet all conditions, in no order: from the condition with the fewest
    * hosts. Without a condition: none.
    */
-  candidates({ names, rack, labels }: HostsWanted): Iterable<string> {
+  candidates({ names, rack, labels }: HostConditions): Iterable<string> {
     if (names.length > 0) return names.map(idOf);
     const having: (readonly [IndexedField, string])[] = Object.entries(labels).map(
       ([key, value]) => ['label', `${key}=${value}`],

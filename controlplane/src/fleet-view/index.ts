@@ -4,7 +4,7 @@ export {
   type FleetCounts,
   FleetView,
   type FleetViewDependencies,
-  type HostsWanted,
+  type HostConditions,
   type RowListener,
 } from './fleet-view.ts';
 export { type FleetRow, type HostRow, rowOf, type UnreadableRow } from './row.ts';

@@ -34,7 +34,7 @@ export interface Follower {
 }
 
 /** A follower. */
-interface Joined {
+interface JoinedFollower {
   readonly follower: Follower;
   readonly signal: AbortSignal;
   /** Changes since its listing began; undefined: it is over. */
@@ -53,7 +53,7 @@ function aheadOf({ entries, before }: Listing): ReadonlyMap<string, StoreRevisio
 
 export class Following {
   readonly #deps: FollowingDependencies;
-  readonly #prefixes = new Map<string, Followed>();
+  readonly #prefixes = new Map<string, FollowedPrefix>();
   readonly #stopping = new AbortController();
 
   constructor(deps: FollowingDependencies) {
@@ -67,7 +67,7 @@ export class Following {
   follow(prefix: string, follower: Follower, signal: AbortSignal): Promise<void> {
     let followed = this.#prefixes.get(prefix);
     if (followed === undefined) {
-      followed = new Followed(this.#deps, prefix, this.#stopping.signal);
+      followed = new FollowedPrefix(this.#deps, prefix, this.#stopping.signal);
       this.#prefixes.set(prefix, followed);
     }
     return followed.join(follower, signal);
@@ -79,11 +79,11 @@ export class Following {
   }
 }
 
-class Followed {
+class FollowedPrefix {
   readonly #deps: FollowingDependencies;
   readonly #prefix: string;
   readonly #signal: AbortSignal;
-  readonly #joined = new Set<Joined>();
+  readonly #joined = new Set<JoinedFollower>();
   /** Resolves once the watch runs; undefined: it was not started. */
   #opening: Promise<void> | undefined;
   /** Every change up to here came from the watch, or is in a listing. */
@@ -99,7 +99,7 @@ class Followed {
     this.#opening ??= this.#open();
     await this.#opening;
     const since = this.#position;
-    const joined: Joined = { follower, signal, waiting: [], since, ahead: new Map() };
+    const joined: JoinedFollower = { follower, signal, waiting: [], since, ahead: new Map() };
     this.#joined.add(joined);
     signal.addEventListener('abort', () => this.#joined.delete(joined), { once: true });
     try {
@@ -121,7 +121,7 @@ class Followed {
   }
 
   /** F1: only a listing at or after the start of its changes leaves no gap before them. */
-  async #list(joined: Joined): Promise<void> {
+  async #list(joined: JoinedFollower): Promise<void> {
     for (;;) {
       joined.waiting = [];
       joined.follower.listing?.();
@@ -141,7 +141,7 @@ class Followed {
     }
   }
 
-  #tell(joined: Joined, change: Change): void {
+  #tell(joined: JoinedFollower, change: Change): void {
     const { waiting, follower } = joined;
     if (waiting !== undefined) {
       if (waiting.length <= waitingMax) waiting.push(change);
@@ -152,7 +152,7 @@ class Followed {
   }
 
   /** F3 */
-  #try(joined: Joined, tell: () => void): void {
+  #try(joined: JoinedFollower, tell: () => void): void {
     try {
       tell();
     } catch (error) {
@@ -162,7 +162,7 @@ class Followed {
     }
   }
 
-  async #listLater(joined: Joined): Promise<void> {
+  async #listLater(joined: JoinedFollower): Promise<void> {
     for (;;) {
       await this.#pause();
       if (this.#signal.aborted || joined.signal.aborted) return;

@@ -48,12 +48,12 @@ const readAtOnce = 64;
 /** The largest lead of a caller's clock over ours. */
 const aheadMaxMs = 60_000;
 
-type Stored = Pick<RpcDependencies, 'store'>;
+type StoreDependencies = Pick<RpcDependencies, 'store'>;
 type PastDependencies = Pick<RpcDependencies, 'store' | 'clock'>;
 
 /** Handles one ListHostRevisions. */
 export async function listHostRevisions(
-  deps: Stored,
+  deps: StoreDependencies,
   request: ListHostRevisionsRequest,
 ): Promise<MessageInitShape<typeof ListHostRevisionsResponseSchema>> {
   const key = hostKey(requireName('hosts', request.name));
@@ -115,7 +115,7 @@ export async function hostAt(
 
 /** The record in API form, without present data (invariant 1). */
 export function pastHost(
-  { store }: Stored,
+  { store }: StoreDependencies,
   record: wire.HostRecord,
   revision: StoreRevision,
   facts: wire.HostFacts | undefined,
@@ -130,7 +130,7 @@ export function pastHost(
 }
 
 function revisionOf(
-  deps: Stored,
+  deps: StoreDependencies,
   change: Extract<Change, { kind: 'put' }>,
 ): MessageInitShape<typeof HostRevisionSchema> {
   const record = hostRecordOf(change);
@@ -148,7 +148,7 @@ function revisionOf(
 
 /** Changes of a key, newest first, read a few at a time. */
 async function* changesBack(
-  { store }: Stored,
+  { store }: StoreDependencies,
   key: string,
   from: StoreRevision | undefined,
 ): AsyncGenerator<Change, Past['before']['kind'], undefined> {
@@ -170,7 +170,7 @@ interface LastUntil {
   readonly oldest?: number;
 }
 
-async function lastUntil(deps: Stored, key: string, atMs: number): Promise<LastUntil> {
+async function lastUntil(deps: StoreDependencies, key: string, atMs: number): Promise<LastUntil> {
   const changes = changesBack(deps, key, undefined);
   let oldest: number | undefined;
   for (let changesRead = 0; ; changesRead += 1) {
@@ -187,7 +187,7 @@ async function lastUntil(deps: Stored, key: string, atMs: number): Promise<LastU
 
 /** The facts observed up to then of the host with this uid. */
 async function factsAt(
-  deps: Stored,
+  deps: StoreDependencies,
   hostId: HostId,
   uid: HostUid,
   atMs: number,

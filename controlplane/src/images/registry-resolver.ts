@@ -51,7 +51,7 @@ const restDefaultMs = 30_000;
 /** The most registries whose pause is remembered. */
 const restsMax = 256;
 
-type Failed = Extract<ResolveAnswer, { kind: 'failed' }>;
+type FailedAnswer = Extract<ResolveAnswer, { kind: 'failed' }>;
 
 /** A resolver that asks registries. */
 export function askRegistries(parts: RegistryResolverParts): ResolveImage {
@@ -74,7 +74,7 @@ export function askRegistries(parts: RegistryResolverParts): ResolveImage {
   };
 }
 
-function resting(registry: string, leftMs: number): Failed {
+function resting(registry: string, leftMs: number): FailedAnswer {
   const seconds = Math.ceil(leftMs / 1_000);
   const message = `${registry} wants to be left alone for another ${seconds} s (429)`;
   return { ...failed('registryUnreachable', message), retryAfterMs: leftMs };
@@ -192,13 +192,13 @@ const failureNames: Readonly<Record<OciFailureKind, FailureName>> = {
   malformed: 'badImage',
 };
 
-function failureOf(error: OciError, registry: string): Failed {
+function failureOf(error: OciError, registry: string): FailedAnswer {
   const { kind, message, retryAfterMs } = error;
   const failure = failed(failureNames[kind], `${message}${remedyOf(error, registry)}`);
   if (kind !== 'tooMany' && retryAfterMs === undefined) return failure;
   return { ...failure, retryAfterMs: Math.min(restMaxMs, retryAfterMs ?? restDefaultMs) };
 }
 
-function failed(type: FailureName, message: string): Failed {
+function failed(type: FailureName, message: string): FailedAnswer {
   return { kind: 'failed', type, message };
 }

@@ -14,14 +14,14 @@ export type Lane = 'soon' | 'later';
 /** While `later` has entries, one of this many comes from it. */
 const givenPerLater = 8;
 
-interface Waiting<T> {
+interface QueuedItem<T> {
   readonly item: T;
   readonly lane: Lane;
 }
 
 export class Lanes<T> {
   readonly #lanes = { soon: new Line(), later: new Line() };
-  readonly #waiting = new Map<string, Waiting<T>>();
+  readonly #waiting = new Map<string, QueuedItem<T>>();
   #given = 0;
 
   /** How many wait. */

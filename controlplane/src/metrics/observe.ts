@@ -24,7 +24,7 @@ const faultsMax = { valuesMax: 64 };
 const waitsMax = { valuesMax: 32 };
 
 /** The things that a controller reconciles. */
-interface Controlled {
+interface ReconciledKind {
   readonly passes: Passes;
 }
 
@@ -36,9 +36,9 @@ export interface ObservedParts {
   readonly countedRacks: Pick<CountedRacks, 'racks'>;
   readonly registry: Pick<SessionRegistry, 'sessionOf'>;
   readonly queues: SessionQueues;
-  readonly hosts: Controlled;
-  readonly runs: { readonly workflows: Controlled; readonly batches: Controlled };
-  readonly pools: Controlled;
+  readonly hosts: ReconciledKind;
+  readonly runs: { readonly workflows: ReconciledKind; readonly batches: ReconciledKind };
+  readonly pools: ReconciledKind;
   readonly eventSinks: Pick<EventSinks, 'lagMs'>;
   readonly servers: Readonly<Record<Port, { readonly counts: PortCounts }>>;
   readonly certificateEnds: () => CertificateEnds;
@@ -211,7 +211,7 @@ function countCertificates(
 function countQueues(
   registry: Registry,
   { reportSlots, hellos }: SessionQueues,
-  led: Readonly<Record<(typeof controllers)[number], Controlled>>,
+  led: Readonly<Record<(typeof controllers)[number], ReconciledKind>>,
 ): void {
   const queue = ['reports', 'hellos', ...controllers];
   const sizes = (of: (queue: Passes) => number) => [

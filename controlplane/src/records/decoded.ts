@@ -22,7 +22,7 @@ const keptBytesMax = 64 * 1024 * 1024;
 /** The size after a cleanup: to search for the oldest entry each time costs too much. */
 const keptBytesAfter = keptBytesMax * 0.9;
 
-interface Decoded {
+interface DecodedRecord {
   readonly schema: DescMessage;
   readonly record: unknown;
   readonly revision: number;
@@ -30,7 +30,7 @@ interface Decoded {
   readonly bytes: number;
 }
 
-interface KeptDecoded extends Decoded {
+interface KeptDecoded extends DecodedRecord {
   wasAsked: boolean;
 }
 
@@ -51,7 +51,7 @@ class DecodedRecords {
     return record;
   }
 
-  keep(key: string, decoded: Decoded): void {
+  keep(key: string, decoded: DecodedRecord): void {
     if (this.frozen) freeze(decoded.record);
     const before = this.#kept.get(key);
     if (before !== undefined && before.revision > decoded.revision) return;

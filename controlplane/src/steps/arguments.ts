@@ -18,7 +18,7 @@ export interface ArgumentProblem {
   readonly description: string;
 }
 
-type Given = Readonly<Record<string, string>>;
+type ArgumentValues = Readonly<Record<string, string>>;
 
 /** The most arguments of one step, and their longest value in characters. */
 const argumentsMax = 32;
@@ -43,7 +43,10 @@ export function isMandatory(argument: StepArgument): boolean {
 }
 
 /** Every violation in a step's arguments; empty when it can run. */
-export function argumentProblems(step: agent.StepDescription, given: Given): ArgumentProblem[] {
+export function argumentProblems(
+  step: agent.StepDescription,
+  given: ArgumentValues,
+): ArgumentProblem[] {
   const known = describedArguments(step);
   const names = Object.keys(given);
   if (names.length > argumentsMax) {
@@ -65,7 +68,10 @@ export function argumentProblems(step: agent.StepDescription, given: Given): Arg
 }
 
 /** The arguments for a run: the given ones, and defaults for the rest. */
-export function withDefaults(step: agent.StepDescription | undefined, given: Given): Given {
+export function withDefaults(
+  step: agent.StepDescription | undefined,
+  given: ArgumentValues,
+): ArgumentValues {
   if (step === undefined) return given;
   const defaults = describedArguments(step)
     .filter(({ defaultValue }) => defaultValue !== '')

@@ -67,18 +67,21 @@ test.each([
   ['host', { policy: { priorityOverrides: { 'bios.tune': 0 } } }, 'priority_overrides sets'],
   ['pool', { pools: [{ pool: 'gpu', priorityOverrides: { 'bios.tune': 0 } }] }, 'pool "gpu"'],
   ['fleet', { priorityOverrides: { 'bios.tune': 0 } }, 'of the fleet'],
-])('a step that the %s disables says by whom', (_, { policy: own, ...ofFleet }: Given, words) => {
-  const plan = cleanPlan({
-    known: tuned,
-    pool: 'gpu',
-    fleet: create(FleetSpecSchema, ofFleet),
-    policy: create(CleaningPolicySchema, own),
-  });
-  expect(plan.enabled).toEqual([]);
-  expect(plan.disabled[0]?.disabledReason).toContain(words);
-});
+])(
+  'a step that the %s disables says by whom',
+  (_, { policy: own, ...ofFleet }: PrioritySettings, words) => {
+    const plan = cleanPlan({
+      known: tuned,
+      pool: 'gpu',
+      fleet: create(FleetSpecSchema, ofFleet),
+      policy: create(CleaningPolicySchema, own),
+    });
+    expect(plan.enabled).toEqual([]);
+    expect(plan.disabled[0]?.disabledReason).toContain(words);
+  },
+);
 
-interface Given {
+interface PrioritySettings {
   readonly policy?: { readonly priorityOverrides: Record<string, number> };
   readonly pools?: { readonly pool: string; readonly priorityOverrides: Record<string, number> }[];
   readonly priorityOverrides?: Record<string, number>;

@@ -18,7 +18,7 @@ export interface NamedSecret {
   readonly prefix: string;
 }
 
-type Given = Readonly<Record<string, string>>;
+type ArgumentValues = Readonly<Record<string, string>>;
 
 const secretsMax = 96;
 
@@ -41,7 +41,7 @@ export function readSecrets(text: string | undefined): readonly NamedSecret[] | 
 }
 
 /** All secrets of a step: in variables and in headers. */
-function secretsOf(given: Given): readonly NamedSecret[] | undefined {
+function secretsOf(given: ArgumentValues): readonly NamedSecret[] | undefined {
   const variables = readSecrets(given['secretEnvironment']);
   const headers = readSecrets(given['secretHeaders']);
   if (variables === undefined || headers === undefined) return undefined;
@@ -49,7 +49,7 @@ function secretsOf(given: Given): readonly NamedSecret[] | undefined {
 }
 
 /** Why the step may not have them, and what would permit it; undefined: it may, or has none. */
-export function secretsProblem(policy: Policy, given: Given): string | undefined {
+export function secretsProblem(policy: Policy, given: ArgumentValues): string | undefined {
   const secrets = secretsOf(given);
   if (secrets === undefined) return 'the credentials that it names cannot be read';
   const allowed = policy?.credentials ?? [];
@@ -62,7 +62,7 @@ export function secretsProblem(policy: Policy, given: Given): string | undefined
 
 /** Why one of them is missing, and a remedy. `versions`: of the existing ones. */
 export function missingSecret(
-  given: Given,
+  given: ArgumentValues,
   versions: ReadonlyMap<string, bigint>,
 ): string | undefined {
   const missing = (secretsOf(given) ?? []).find(({ credential }) => !versions.has(credential));
@@ -73,7 +73,10 @@ export function missingSecret(
 }
 
 /** The secrets that the agent gives the step's program, by credential and version. */
-export function secretUses(given: Given, versions: ReadonlyMap<string, bigint>): agent.SecretUse[] {
+export function secretUses(
+  given: ArgumentValues,
+  versions: ReadonlyMap<string, bigint>,
+): agent.SecretUse[] {
   return (readSecrets(given['secretEnvironment']) ?? []).map(({ name, credential, part }) =>
     create(agent.SecretUseSchema, {
       variable: name,

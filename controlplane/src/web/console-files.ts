@@ -58,7 +58,7 @@ const pack: Readonly<Record<Coding, (bytes: Uint8Array) => Promise<Uint8Array>>>
   gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
 };
 
-interface Kept {
+interface ConsoleFile {
   readonly bytes: Uint8Array;
   readonly etag: string;
   readonly type: string;
@@ -97,7 +97,7 @@ function nothing(isInstalled: boolean, path: string): PageResponse {
   );
 }
 
-function keep(path: string, bytes: Uint8Array): Kept {
+function keep(path: string, bytes: Uint8Array): ConsoleFile {
   const ending = path.split('.').at(-1) ?? '';
   return {
     bytes,
@@ -109,7 +109,7 @@ function keep(path: string, bytes: Uint8Array): Kept {
   };
 }
 
-async function answer({ context }: PageRequest, file: Kept): Promise<PageResponse> {
+async function answer({ context }: PageRequest, file: ConsoleFile): Promise<PageResponse> {
   const { type, isHashed, isPackable } = file;
   const coding = isPackable ? codingOf(context.header('accept-encoding') ?? '') : undefined;
   const etag = `"${file.etag}${coding === undefined ? '' : `-${coding}`}"`;
@@ -124,7 +124,7 @@ async function answer({ context }: PageRequest, file: Kept): Promise<PageRespons
   return { status: 200, headers, body };
 }
 
-function packedAs({ bytes, packed }: Kept, coding: Coding): Promise<Uint8Array> {
+function packedAs({ bytes, packed }: ConsoleFile, coding: Coding): Promise<Uint8Array> {
   const made = packed.get(coding) ?? pack[coding](bytes);
   packed.set(coding, made);
   return made;

@@ -61,7 +61,7 @@ export interface SweeperDependencies
 const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
 
 /** A host that was removed while this was running. */
-interface Gone {
+interface RemovedHost {
   readonly hostId: HostId;
   /** Passes that have handled it. */
   readonly passes: number;
@@ -80,7 +80,7 @@ export class WorkflowSweeper {
   #isFirst = true;
   #passes = 0;
   /** By uid. */
-  readonly #gone = new Map<HostUid, Gone>();
+  readonly #gone = new Map<HostUid, RemovedHost>();
   readonly #stopping = new AbortController();
   #next: Cancel | undefined;
 

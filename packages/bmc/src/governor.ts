@@ -43,8 +43,8 @@ export class Governor {
   readonly #limits: GovernorLimits;
   readonly #state: GovernorState;
   readonly #onHealth: (health: BmcHealth) => void;
-  readonly #queue: Waiting[] = [];
-  #inFlight: Waiting | undefined;
+  readonly #queue: WaitingCall[] = [];
+  #inFlight: WaitingCall | undefined;
   #cancelTimer: Cancel | undefined;
   #reported: BmcHealth['kind'] = 'answering';
 
@@ -86,7 +86,7 @@ export class Governor {
       if (at >= 0) this.#queue.splice(at, 1);
       resolve(cancelled());
     };
-    const waiting: Waiting = {
+    const waiting: WaitingCall = {
       credential,
       readOnly,
       restMs,
@@ -125,7 +125,10 @@ export class Governor {
     this.#inFlight?.readOnly?.giveWay();
   }
 
-  #ended({ credential, readOnly, restMs }: Waiting, result: BmcResult<unknown> | undefined): void {
+  #ended(
+    { credential, readOnly, restMs }: WaitingCall,
+    result: BmcResult<unknown> | undefined,
+  ): void {
     this.#inFlight = undefined;
     const call = { wasReadOnly: readOnly !== undefined, restMs };
     this.#state.ended(this.#clock.suspendAwareMs(), credential, result, call);
@@ -188,7 +191,7 @@ export class Governors {
   }
 }
 
-interface Waiting {
+interface WaitingCall {
   readonly restMs: number;
   readonly credential: string;
   readonly readOnly: ReadOnlyUse | undefined;

@@ -82,15 +82,15 @@ export async function* buildPackages(request: BuildRequest): AsyncGenerator<Buil
 }
 
 /** Files that a program serves, and their parts of other authors. */
-interface Served {
+interface ServedBundle {
   readonly files: ReadonlyMap<string, Uint8Array>;
   readonly parts: readonly BundledPart[];
 }
 
-const nothingServed: Served = { files: new Map(), parts: [] };
+const nothingServed: ServedBundle = { files: new Map(), parts: [] };
 
 /** The web console, beside the control plane. */
-async function served(): Promise<Served> {
+async function served(): Promise<ServedBundle> {
   const { files, packageFolders } = await buildConsole();
   const beside = [...files].map(
     ([path, bytes]) => [`${consoleFolderName}/${path}`, bytes] as const,

@@ -51,10 +51,10 @@ export function unpack(
   }
 }
 
-type Framed = 'gzip' | 'zstd';
+type FrameFormat = 'gzip' | 'zstd';
 
 async function* unpackFrames(
-  kind: Framed,
+  kind: FrameFormat,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const input = chunks[Symbol.asyncIterator]();
@@ -80,7 +80,7 @@ async function nextOf(input: AsyncIterator<Uint8Array>): Promise<Uint8Array | un
   }
 }
 
-function decoderOf(kind: Framed) {
+function decoderOf(kind: FrameFormat) {
   const sizes = { chunkSize: outputBytes, highWaterMark: decodedBytesMax };
   if (kind === 'gzip') return createGunzip(sizes);
   const params = { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax };
@@ -89,7 +89,7 @@ function decoderOf(kind: Framed) {
 
 /** Returns the bytes that its decoder has not used: the beginning of another frame. */
 async function* unpackFrame(
-  kind: Framed,
+  kind: FrameFormat,
   input: AsyncIterator<Uint8Array>,
   first: Uint8Array,
 ): AsyncGenerator<Uint8Array, Uint8Array | undefined, undefined> {
@@ -142,7 +142,7 @@ function giveBackFull({ buffer, byteOffset, length }: Uint8Array): void {
   if (isWhole && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
-function unpackError(kind: Framed, error: unknown): unknown {
+function unpackError(kind: FrameFormat, error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'Z_BUF_ERROR') {
     return new ImageError('truncated', `the ${kind} file ends within a frame`, { cause: error });

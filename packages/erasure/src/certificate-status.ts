@@ -63,7 +63,7 @@ interface Follower {
   readonly storeIncarnation: string;
 }
 
-interface Known {
+interface KnownCertificates {
   readonly question: StatusQuestion;
   /** SHA-256 of every certificate at hand. */
   readonly digests: ReadonlySet<string>;
@@ -93,7 +93,13 @@ export function judgeCertificates(question: StatusQuestion): StatusAnswer {
     followers.set(chainPositionOf(statement), [...known, { digest, storeIncarnation }]);
   }
   const beside = findBeside(digests, statements, followers);
-  const known: Known = { question, digests: new Set(digests), followers, beside, ...documents };
+  const known: KnownCertificates = {
+    question,
+    digests: new Set(digests),
+    followers,
+    beside,
+    ...documents,
+  };
   const reports = checks.map((check, index): CertificateReport => {
     if (check.kind === 'invalid') return invalid(check.problems);
     return judge(check.statement, digests[index] ?? '', known);
@@ -151,7 +157,11 @@ function addendumLack(addendum: ErasureAddendum, statement: ErasureStatement): s
   return undefined;
 }
 
-function judge(statement: ErasureStatement, digest: string, known: Known): CertificateReport {
+function judge(
+  statement: ErasureStatement,
+  digest: string,
+  known: KnownCertificates,
+): CertificateReport {
   const proved = [
     `the control plane signed it, and its agent signed the evidence (${statement.operationId})`,
     ...provedOf(statement),
@@ -226,7 +236,7 @@ function chainPositionOf({ previousSha256, host }: ErasureStatement): string {
 }
 
 /** One store writes one statement into each place of a chain: of two, one is false. */
-function chainProblem(statement: ErasureStatement, known: Known): string | undefined {
+function chainProblem(statement: ErasureStatement, known: KnownCertificates): string | undefined {
   const { storeIncarnation, previousSha256 } = statement;
   const here = known.followers.get(chainPositionOf(statement)) ?? [];
   const count = here.filter((each) => each.storeIncarnation === storeIncarnation).length;
@@ -265,7 +275,7 @@ function findBeside(
 function chainLack(
   { previousSha256 }: ErasureStatement,
   digest: string,
-  { digests, beside }: Known,
+  { digests, beside }: KnownCertificates,
 ): string[] {
   const isGiven = previousSha256 === null || digests.has(previousSha256);
   return [

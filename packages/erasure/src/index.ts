@@ -148,7 +148,7 @@ export {
 } from './statement.ts';
 export { type Trust, type TrustedKey, trustedKeys } from './trusted-keys.ts';
 export {
-  type BlockRead,
+  type BlockReadResult,
   chunkBytesMax,
   combineVerdicts,
   startVerdict,

@@ -100,9 +100,9 @@ export function textMap(
 }
 
 type Fields = Readonly<Record<string, Shape<unknown>>>;
-type Shaped<F extends Fields> = { readonly [K in keyof F]: ShapeOf<F[K]> };
+type ShapedObject<F extends Fields> = { readonly [K in keyof F]: ShapeOf<F[K]> };
 
-export function object<F extends Fields>(fields: F): Shape<Shaped<F>> {
+export function object<F extends Fields>(fields: F): Shape<ShapedObject<F>> {
   const shapes = Object.entries(fields);
   return (value, path) => {
     const source = asObject(value, path);
@@ -115,7 +115,7 @@ export function object<F extends Fields>(fields: F): Shape<Shaped<F>> {
       if (!Object.hasOwn(source, key)) throw new ShapeError(at(key), 'missing');
       shaped[key] = shape(source[key], at(key));
     }
-    return shaped as Shaped<F>;
+    return shaped as ShapedObject<F>;
   };
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { blockBytes, challengeContent, planChallenge } from './challenge.ts';
 import { type ErasureMethod, erasureMethods } from './method.ts';
-import { type BlockRead, combineVerdicts, startVerdict, type Verdict } from './verdict.ts';
+import { type BlockReadResult, combineVerdicts, startVerdict, type Verdict } from './verdict.ts';
 
 const seed = new Uint8Array(32).fill(3);
 const spans = [{ offset: 0, length: 10 * 1024 * 1024 }];
@@ -25,7 +25,7 @@ function judge(
   for (const offset of offsets) {
     const bytes = content(offset);
     if (bytes === undefined) continue;
-    const read: BlockRead =
+    const read: BlockReadResult =
       bytes instanceof Error
         ? { kind: 'ioError', offset, message: bytes.message }
         : { kind: 'block', offset, bytes };

@@ -42,7 +42,7 @@ export interface VerdictQuestion {
   readonly challengeProved: boolean;
 }
 
-export type BlockRead =
+export type BlockReadResult =
   /**
    * Sampled: one block of a planned offset. Full: a piece of a span of at most `chunkBytesMax`
    * bytes, whole sectors of 512, in any order but nearly ascending.
@@ -53,7 +53,7 @@ export type BlockRead =
 /** Takes pieces one by one, so that the caller may reuse one buffer. */
 export interface VerdictReader {
   /** Judges one piece; false when the verdict is certain and reading on is useless. */
-  add(read: BlockRead): boolean;
+  add(read: BlockReadResult): boolean;
   finish(): Verdict;
 }
 

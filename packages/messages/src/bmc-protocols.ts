@@ -4,7 +4,7 @@
  */
 import { BmcProtocol } from './gen/rackwright/v1/host_pb.ts';
 
-type Known = (typeof BmcProtocol)[keyof typeof BmcProtocol];
+type KnownProtocol = (typeof BmcProtocol)[keyof typeof BmcProtocol];
 
 /** Unset means IPMI, as the API says. */
 const ids = {
@@ -13,7 +13,7 @@ const ids = {
   [BmcProtocol.REDFISH]: 'redfish',
   [BmcProtocol.WEBHOOK]: 'webhook',
   [BmcProtocol.MANUAL]: 'manual',
-} as const satisfies Readonly<Record<Known, string>>;
+} as const satisfies Readonly<Record<KnownProtocol, string>>;
 
 /** The id in `agent.v1.BmcAccess.protocol` and in flags. */
 export type BmcProtocolId = (typeof ids)[keyof typeof ids];
@@ -36,7 +36,7 @@ export const bmcProtocolIds: readonly BmcProtocolId[] = [...new Set(Object.value
 
 /** Undefined: a protocol of a newer version. */
 export function bmcProtocolId(protocol: BmcProtocol): BmcProtocolId | undefined {
-  return ids[protocol as Known];
+  return ids[protocol as KnownProtocol];
 }
 
 export function isSpokenProtocolId(text: string): text is SpokenProtocolId {

@@ -50,10 +50,10 @@ function furthestOf(steps: readonly BootStep[]): BootStep | undefined {
   return steps.filter(isDone).toSorted((a, b) => b.kind - a.kind)[0];
 }
 
-type Seen = Pick<BootTrace, 'steps' | 'givesAddresses'>;
+type ObservedSteps = Pick<BootTrace, 'steps' | 'givesAddresses'>;
 
 /** The next step, by the furthest one that has arrived. */
-const nextSteps: Readonly<Record<BootStepKind, (seen: Seen) => BootStepKind>> = {
+const nextSteps: Readonly<Record<BootStepKind, (seen: ObservedSteps) => BootStepKind>> = {
   [BootStepKind.UNSPECIFIED]: () => BootStepKind.DISCOVER,
   [BootStepKind.DISCOVER]: () => BootStepKind.OFFER,
   // Beside another server the request goes to that one.
@@ -71,7 +71,7 @@ const nextSteps: Readonly<Record<BootStepKind, (seen: Seen) => BootStepKind>> = 
 /**
  * The missing step, behind the furthest one that has arrived; UNSPECIFIED: the runner has arrived.
  */
-export function missingBootStep(seen: Seen): BootStepKind {
+export function missingBootStep(seen: ObservedSteps): BootStepKind {
   const next = nextSteps[furthestOf(seen.steps)?.kind ?? BootStepKind.UNSPECIFIED];
   return (next ?? nextSteps[BootStepKind.UNSPECIFIED])(seen);
 }

@@ -32,11 +32,11 @@ export interface PoolReasons {
 export type PoolConditionType = keyof PoolReasons;
 
 /** The status of a pool, as a message or in JSON. */
-type Conditioned<C> = { readonly conditions?: readonly C[] } | undefined;
+type WithConditions<C> = { readonly conditions?: readonly C[] } | undefined;
 
 /** A pool that nobody has looked at yet has none. */
 export function poolCondition<C extends { readonly type: string }>(
-  status: Conditioned<C>,
+  status: WithConditions<C>,
   type: PoolConditionType,
 ): C | undefined {
   return status?.conditions?.find((each) => each.type === type);
@@ -44,7 +44,7 @@ export function poolCondition<C extends { readonly type: string }>(
 
 /** Whether the condition has one of these reasons. */
 export function isPoolBecause<T extends PoolConditionType>(
-  status: Conditioned<{ readonly type: string; readonly reason: string }>,
+  status: WithConditions<{ readonly type: string; readonly reason: string }>,
   type: T,
   ...reasons: readonly PoolReasons[T][]
 ): boolean {

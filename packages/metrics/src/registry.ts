@@ -57,7 +57,7 @@ export interface Family {
   readonly series: readonly Series[];
 }
 
-interface Declared {
+interface DeclaredMetric {
   readonly name: string;
   readonly spec: LabelSpec;
   /** Lines that it can have at most. */
@@ -80,7 +80,7 @@ export const callBounds: readonly number[] = [
 ];
 
 export class Registry {
-  readonly #declared: Declared[] = [];
+  readonly #declared: DeclaredMetric[] = [];
   /** Families that could not be read at the last scrape. */
   readonly #broken = new Set<string>();
   #unread = 0;

@@ -1,4 +1,7 @@
-/** The value that was read from a text, or the problem of the text. */
+/**
+ * The value that was read from a text, or the problem of the text. Every parser of the whole tree
+ * answers with this type.
+ */
 export type Read<T> =
   | { readonly kind: 'value'; readonly value: T }
   | { readonly kind: 'bad'; readonly problem: string };

@@ -11,4 +11,4 @@ export {
   type RetryAfter,
   type TransientError,
 } from './result.ts';
-export { resultFromWire, resultToWire, type Unsupported } from './wire.ts';
+export { resultFromWire, resultToWire, type UnsupportedReport } from './wire.ts';

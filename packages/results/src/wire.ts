@@ -18,7 +18,7 @@ import * as agent from '@rackwright/messages/agent';
 import type { Complete, ConflictReason, FailedAttempt, Result } from './result.ts';
 
 /** A report that must not be acted on (R8); `problem` names the field and what it lacks. */
-export interface Unsupported {
+export interface UnsupportedReport {
   readonly kind: 'unsupported';
   readonly problem: string;
 }
@@ -88,7 +88,7 @@ export function resultToWire(result: Result): WireResult {
 }
 
 /** The result of `report`, or the reason why it is none. */
-export function resultFromWire(report: agent.Report): Result | Unsupported {
+export function resultFromWire(report: agent.Report): Result | UnsupportedReport {
   const { result } = report;
   switch (result.case) {
     case 'complete':
@@ -111,7 +111,7 @@ export function resultFromWire(report: agent.Report): Result | Unsupported {
   }
 }
 
-function decodeContinuing(wire: agent.Continuing): Result | Unsupported {
+function decodeContinuing(wire: agent.Continuing): Result | UnsupportedReport {
   const { step, percent, text, begun, queuePlace, signs } = wire;
   const hintMs = delayOf(wire.hint);
   if (percent !== undefined && percent > 100) return unknown('continuing.percent', `${percent}`);
@@ -128,7 +128,7 @@ function decodeContinuing(wire: agent.Continuing): Result | Unsupported {
   };
 }
 
-function decodeRetryAfter(wire: agent.RetryAfter): Result | Unsupported {
+function decodeRetryAfter(wire: agent.RetryAfter): Result | UnsupportedReport {
   const reason = reasonsByWire.get(wire.reason);
   const delayMs = delayOf(wire.delay);
   if (reason === undefined) return unknown('retry_after.reason', `${wire.reason}`);
@@ -137,7 +137,7 @@ function decodeRetryAfter(wire: agent.RetryAfter): Result | Unsupported {
   return { kind: 'retryAfter', reason, message: wire.message, delayMs };
 }
 
-function decodeTransient(wire: agent.TransientError): Result | Unsupported {
+function decodeTransient(wire: agent.TransientError): Result | UnsupportedReport {
   const { message, disksUntouched } = wire;
   const cause = transientNameOf(wire.cause);
   const delayMs = delayOf(wire.delay);
@@ -153,7 +153,7 @@ function decodeTransient(wire: agent.TransientError): Result | Unsupported {
   };
 }
 
-function decodeFailed(wire: agent.Failed): Result | Unsupported {
+function decodeFailed(wire: agent.Failed): Result | UnsupportedReport {
   const { message, detail, details, lastProgress, disksUntouched } = wire;
   const type = failureNameOf(wire.type);
   if (type === undefined) return unknown('failed.type', `${wire.type}`);
@@ -173,7 +173,7 @@ function decodeOutcome<R extends Complete | FailedAttempt>(
   name: string,
   wire: Pick<agent.Complete, 'observations' | 'evidence' | 'output'>,
   result: R,
-): R | Unsupported {
+): R | UnsupportedReport {
   const { evidence } = wire;
   for (const part of ['payload', 'signature', 'publicKey'] as const) {
     if (evidence?.[part].length === 0) return missing(`${name}.evidence.${part}`);
@@ -198,10 +198,10 @@ function delayOf(duration: Duration | undefined): number | undefined {
   return duration === undefined ? undefined : durationMs(duration);
 }
 
-function missing(field: string): Unsupported {
+function missing(field: string): UnsupportedReport {
   return { kind: 'unsupported', problem: `${field} is missing` };
 }
 
-function unknown(field: string, value: string): Unsupported {
+function unknown(field: string, value: string): UnsupportedReport {
   return { kind: 'unsupported', problem: `${field}: "${value}" is not a value known here` };
 }

@@ -10,7 +10,7 @@ export {
   type PinnedProbe,
   probeCertificates,
 } from './probe/pinned-certificate.ts';
-export { type FaceProbe, probeServer, type ServerFace } from './probe/server-face.ts';
+export { type ProbedServer, probeServer, type ServerProbe } from './probe/server-probe.ts';
 export { type RpcServer, type ServeOptions, type ServerCounts, serve } from './server/server.ts';
 export { createHealthBoard, type HealthBoard } from './standard/health.ts';
 export { createReflection } from './standard/reflection.ts';

@@ -28,7 +28,7 @@ import { InventoryTooLarge, takeInventory } from './machine/inventory.ts';
 import type { Machine } from './machine/machine.ts';
 import { LiveOutput } from './program/live-output.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
-import { type ExchangeOutcome, type ExchangeWanted, exchangeBytes } from './session/exchange.ts';
+import { type ExchangeOutcome, type ExchangePayload, exchangeBytes } from './session/exchange.ts';
 import { loadRunnerKey, type RunnerKey } from './session/key.ts';
 import {
   inspected,
@@ -385,7 +385,7 @@ class RunnerLoop {
   async #exchange(
     operationId: OperationId,
     signal: AbortSignal,
-    wanted: ExchangeWanted,
+    wanted: ExchangePayload,
   ): Promise<ExchangeOutcome> {
     const { clock, bootToken } = this.#parts;
     const open = this.#connection?.exchange;

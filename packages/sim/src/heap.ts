@@ -8,7 +8,7 @@
  */
 import type { Cancel } from '@rackwright/platform';
 
-interface Scheduled {
+interface ScheduledEvent {
   readonly atMs: number;
   readonly order: number;
   readonly run: () => void;
@@ -16,7 +16,7 @@ interface Scheduled {
 }
 
 export class EventHeap {
-  readonly #events: Scheduled[] = [];
+  readonly #events: ScheduledEvent[] = [];
   #nowMs = 0;
   #order = 0;
   #taken = 0;
@@ -33,7 +33,7 @@ export class EventHeap {
 
   after(delayMs: number, run: () => void): Cancel {
     const atMs = this.#nowMs + Math.max(0, delayMs);
-    const event: Scheduled = { atMs, order: this.#order++, run, cancelled: false };
+    const event: ScheduledEvent = { atMs, order: this.#order++, run, cancelled: false };
     this.#push(event);
     return () => {
       event.cancelled = true;
@@ -58,19 +58,19 @@ export class EventHeap {
     }
   }
 
-  #push(event: Scheduled): void {
+  #push(event: ScheduledEvent): void {
     const heap = this.#events;
     let at = heap.push(event) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (!isBefore(event, heap[parent] as Scheduled)) break;
-      heap[at] = heap[parent] as Scheduled;
+      if (!isBefore(event, heap[parent] as ScheduledEvent)) break;
+      heap[at] = heap[parent] as ScheduledEvent;
       at = parent;
     }
     heap[at] = event;
   }
 
-  #pop(): Scheduled | undefined {
+  #pop(): ScheduledEvent | undefined {
     const heap = this.#events;
     const first = heap[0];
     const last = heap.pop();
@@ -81,10 +81,11 @@ export class EventHeap {
       if (left >= heap.length) break;
       const right = left + 1;
       const rightIsLess =
-        right < heap.length && isBefore(heap[right] as Scheduled, heap[left] as Scheduled);
+        right < heap.length &&
+        isBefore(heap[right] as ScheduledEvent, heap[left] as ScheduledEvent);
       const child = rightIsLess ? right : left;
-      if (!isBefore(heap[child] as Scheduled, last)) break;
-      heap[at] = heap[child] as Scheduled;
+      if (!isBefore(heap[child] as ScheduledEvent, last)) break;
+      heap[at] = heap[child] as ScheduledEvent;
       at = child;
     }
     heap[at] = last;
@@ -92,7 +93,7 @@ export class EventHeap {
   }
 }
 
-function isBefore(a: Scheduled, b: Scheduled): boolean {
+function isBefore(a: ScheduledEvent, b: ScheduledEvent): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }
 

@@ -11,7 +11,7 @@ import { problemsMax } from './limits.ts';
 
 const shownCharsMax = 60;
 
-interface Found {
+interface FoundProblem {
   readonly at: number;
   readonly path: string;
   readonly message: string;
@@ -19,7 +19,7 @@ interface Found {
 
 export class Problems {
   readonly #source: string;
-  readonly #found: Found[] = [];
+  readonly #found: FoundProblem[] = [];
   #dropped = 0;
 
   constructor(source: string) {

@@ -50,7 +50,7 @@ export function isVariableName(text: string): boolean {
   return variableName.test(text);
 }
 
-interface Declared {
+interface DeclaredVariable {
   readonly name: string;
   readonly type: TypeName;
   readonly fields: Fields;
@@ -78,7 +78,10 @@ export function readVariables(
   return { variables, types: known };
 }
 
-function declaration(reading: ParseContext, entry: Field & { readonly name: string }): Declared {
+function declaration(
+  reading: ParseContext,
+  entry: Field & { readonly name: string },
+): DeclaredVariable {
   const { problems } = reading;
   const { name, at } = entry;
   if (!isVariableName(name)) {
@@ -119,7 +122,7 @@ function choices(reading: ParseContext, field: Field): readonly string[] {
 
 function withDefault(
   reading: ParseContext,
-  { name, type, fields, values, at }: Declared,
+  { name, type, fields, values, at }: DeclaredVariable,
   around: Surroundings,
 ): ParsedVariable {
   const described = fields.get('description');

@@ -82,10 +82,12 @@ export function decideRequest(
   return { kind: 'start', transfer, fileName: request.fileName };
 }
 
-type Unserved = Exclude<RequestDecision, { kind: 'start' }>;
+type UnservedRequest = Exclude<RequestDecision, { kind: 'start' }>;
 
 /** The read request in a datagram, or the answer to anything else. */
-function readRequest(datagram: Uint8Array): (TftpRequest & { kind: 'readRequest' }) | Unserved {
+function readRequest(
+  datagram: Uint8Array,
+): (TftpRequest & { kind: 'readRequest' }) | UnservedRequest {
   // An error is never answered, not even one that cannot be read.
   if (isError(datagram)) return { kind: 'ignore', reason: 'error outside a transfer' };
   const packet = decodeOrReason(datagram);

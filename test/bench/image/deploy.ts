@@ -3,8 +3,8 @@ import { rm } from 'node:fs/promises';
 import { type Digest, type DiskImage, hexOf } from '@rackwright/oci';
 import type { ImageFile } from '@rackwright/runner';
 import { Part } from './part.ts';
-import type { RackSaid, RackTold } from './rack.ts';
-import type { WriterSaid, WriterTold } from './write.ts';
+import type { RackOrder, RackReply } from './rack.ts';
+import type { WriterOrder, WriterReply } from './write.ts';
 
 export interface PublishedImage {
   readonly registry: string;
@@ -26,8 +26,8 @@ export interface DeployTimes {
   readonly writerPeakMib: number;
 }
 
-type Rack = Part<RackTold, RackSaid>;
-type Writer = Part<WriterTold, WriterSaid>;
+type Rack = Part<RackOrder, RackReply>;
+type Writer = Part<WriterOrder, WriterReply>;
 
 /** As in a rack: hosts write the image as it comes. */
 export async function deploy(
@@ -69,7 +69,7 @@ export async function deploy(
 
 type HostTimes = Pick<DeployTimes, 'written' | 'untilReadBack'>;
 
-async function write(writer: Writer, told: WriterTold, startedMs: number): Promise<HostTimes> {
+async function write(writer: Writer, told: WriterOrder, startedMs: number): Promise<HostTimes> {
   const toldMs = performance.now();
   writer.tell(told);
   await expectWord(writer, 'readBack');
@@ -91,16 +91,16 @@ function fileOf({ blob, contentBytes, contentDigest, format, compression }: Disk
   };
 }
 
-async function expectSaid<Kind extends RackSaid['kind']>(
+async function expectSaid<Kind extends RackReply['kind']>(
   rack: Rack,
   kind: Kind,
-): Promise<Extract<RackSaid, { readonly kind: Kind }>> {
+): Promise<Extract<RackReply, { readonly kind: Kind }>> {
   const said = await rack.said();
   if (said.kind !== kind) throw new Error(`the rack says ${said.kind} instead of ${kind}`);
-  return said as Extract<RackSaid, { readonly kind: Kind }>;
+  return said as Extract<RackReply, { readonly kind: Kind }>;
 }
 
-async function expectWord(writer: Writer, word: WriterSaid): Promise<void> {
+async function expectWord(writer: Writer, word: WriterReply): Promise<void> {
   const said = await writer.said();
   if (said !== word) throw new Error(`a writer says ${said} instead of ${word}`);
 }

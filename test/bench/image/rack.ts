@@ -25,11 +25,11 @@ import {
   nodeWebClient,
 } from '@rackwright/platform/node';
 
-export interface RackTold {
+export interface RackOrder {
   readonly hosts: number;
 }
 
-export type RackSaid =
+export type RackReply =
   | { readonly kind: 'serves'; readonly port: number }
   | { readonly kind: 'begun'; readonly disk: DiskImage }
   | { readonly kind: 'whole' };
@@ -37,7 +37,7 @@ export type RackSaid =
 const cacheBytesMax = 1e12;
 const [folder = '', registry = '', repository = '', digest = ''] = process.argv.slice(2);
 const [clock, log, web] = [nodeClock(), nodeLog('error'), nodeWebClient()];
-const say = (said: RackSaid): void => void process.send?.(said);
+const say = (said: RackReply): void => void process.send?.(said);
 process.once('disconnect', () => process.exit());
 
 mkdirSync(folder, { recursive: true });
@@ -52,7 +52,7 @@ const cache = await BlobCache.open({
 });
 const told = once(process, 'message');
 say({ kind: 'serves', port: await serve() });
-const [{ hosts }] = (await told) as [RackTold];
+const [{ hosts }] = (await told) as [RackOrder];
 
 const admission = { ...defaultAdmissionLimits, atOnceMax: hosts };
 const images = new HostImages({ cache, web, admission, retryDelaysMs: defaultRetryDelaysMs });

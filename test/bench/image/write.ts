@@ -14,20 +14,20 @@ import {
   webSource,
 } from '@rackwright/runner';
 
-export interface WriterTold {
+export interface WriterOrder {
   readonly url: string;
   readonly image: ImageFile;
 }
 
-export type WriterSaid = 'ready' | 'readBack';
+export type WriterReply = 'ready' | 'readBack';
 
 const [path = ''] = process.argv.slice(2);
-const say = (said: WriterSaid): void => void process.send?.(said);
+const say = (said: WriterReply): void => void process.send?.(said);
 const open = await openDirect(path, nodeExec(undefined, 'ours'));
 const disk = { open, sizeBytes: statSync(path).size, blockBytes: 512 };
 const order = once(process, 'message');
 say('ready');
-const [{ url, image }] = (await order) as [WriterTold];
+const [{ url, image }] = (await order) as [WriterOrder];
 
 const parts = {
   ...{ unxz, hashes: nodeHashes(), limits: patientLimits(nodeClock()) },

@@ -7,7 +7,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Found, violationIn } from './hunt.ts';
+import { type HuntOutcome, violationIn } from './hunt.ts';
 import type { Hunted, Plant } from './plant.ts';
 import { plants } from './table.ts';
 
@@ -90,11 +90,16 @@ async function bySimulation({ name, caughtBy }: Plant): Promise<Verdict> {
   }
 }
 
-async function hunt(name: string, first: number, seeds: number, worlds: Hunted): Promise<Found> {
+async function hunt(
+  name: string,
+  first: number,
+  seeds: number,
+  worlds: Hunted,
+): Promise<HuntOutcome> {
   const program = fileURLToPath(new URL('hunt.ts', import.meta.url));
   const argv = [program, name, String(first), String(seeds), JSON.stringify(worlds)];
   const { stdout } = await start(argv, {});
-  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Found;
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as HuntOutcome;
 }
 
 const clean = new Map<string, Promise<boolean>>();

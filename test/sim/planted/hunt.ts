@@ -7,7 +7,7 @@ import type { Hunted } from './plant.ts';
 import { plants } from './table.ts';
 
 /** What a hunt came to. */
-export type Found =
+export type HuntOutcome =
   | { readonly kind: 'violation'; readonly seed: number; readonly text: string }
   | { readonly kind: 'survived'; readonly seeds: number };
 
@@ -31,7 +31,12 @@ export async function violationIn(
   return violation && `${violation.rule} ${violation.text}`;
 }
 
-async function hunt(name: string, first: number, seeds: number, worlds: Hunted): Promise<Found> {
+async function hunt(
+  name: string,
+  first: number,
+  seeds: number,
+  worlds: Hunted,
+): Promise<HuntOutcome> {
   const plant = plants.find((each) => each.name === name);
   if (plant === undefined) throw new Error(`no planted fault is called ${name}`);
   const isLoaded = plantAtLoad(plant);

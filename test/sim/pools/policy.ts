@@ -41,7 +41,7 @@ interface Parts {
 }
 
 /** What is known of a host from its records. */
-interface Known {
+interface RecordedHost {
   readonly name: string;
   /** In service since, perhaps with faults; undefined: it is not. */
   readonly servingSinceMs: number | undefined;
@@ -54,7 +54,7 @@ interface Known {
 export class PolicyRules {
   readonly #parts: Parts;
   /** By host's uid. */
-  readonly #hosts = new Map<string, Known>();
+  readonly #hosts = new Map<string, RecordedHost>();
   /** Deployment and digest → when its machine first said that it runs it. */
   readonly #proved = new Map<string, number>();
   /** "POOL-UID DIGEST" → hosts that have failed on it, whatever became of them. */

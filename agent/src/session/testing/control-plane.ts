@@ -12,7 +12,7 @@ import {
   type HostUid,
   type OperationId,
 } from '@rackwright/messages';
-import { type Result, resultFromWire, type Unsupported } from '@rackwright/results';
+import { type Result, resultFromWire, type UnsupportedReport } from '@rackwright/results';
 import type { SessionTransport, StreamConnection, TransportHandlers } from '../transport.ts';
 import type { TestClock } from './clock.ts';
 
@@ -20,7 +20,7 @@ export interface Issued {
   readonly operation: agent.Operation;
   sentTo?: agent.Journal;
   /** The first report that was applied. */
-  outcome?: Result | Unsupported;
+  outcome?: Result | UnsupportedReport;
 }
 
 interface Stream {
@@ -111,7 +111,7 @@ export class ControlPlane {
     if (this.#stream !== undefined) this.#deliver(this.#stream, message);
   }
 
-  outcome(operationId: OperationId): Result | Unsupported | undefined {
+  outcome(operationId: OperationId): Result | UnsupportedReport | undefined {
     return this.issued.get(operationId)?.outcome;
   }
 

@@ -66,7 +66,7 @@ const actorNameShape = /^[^\s\p{Cc}]{1,128}$/u;
 /** The most tokens that are kept at once, including those that have ended. */
 const tokensMax = 2_000;
 
-interface Kept {
+interface StoredToken {
   readonly record: wire.TokenRecord;
   readonly revision: StoreRevision;
 }
@@ -99,7 +99,7 @@ export function createAccessService(deps: RpcDependencies): BoundService {
 }
 
 /** The first token has a record only after its first use. */
-async function existing(deps: RpcDependencies, tokenId: TokenId): Promise<Kept> {
+async function existing(deps: RpcDependencies, tokenId: TokenId): Promise<StoredToken> {
   const kept = await readRecord(deps.store, schema, tokenKey(tokenId));
   if (kept === undefined && tokenId === firstTokenId) return { record: firstRecord(), revision: 0 };
   if (kept === undefined || kept.record.revokeTime !== undefined) {
@@ -207,7 +207,7 @@ async function listTokens(deps: RpcDependencies, request: ListTokensRequest) {
   };
 }
 
-async function allTokens({ store }: RpcDependencies): Promise<Kept[]> {
+async function allTokens({ store }: RpcDependencies): Promise<StoredToken[]> {
   const { entries } = await answered(store.list('tokens'));
   const kept = entries.map(({ value, revision }) => ({
     record: fromBinary(schema, value),
@@ -321,7 +321,7 @@ function isOf({ token, secretSha256 }: wire.TokenRecord, deletion: wire.TokenDel
 }
 
 /** Whether the deletion has finished: the token's own record shows it. */
-function isDone(deletion: wire.TokenDeletionRecord, tokens: readonly Kept[]): boolean {
+function isDone(deletion: wire.TokenDeletionRecord, tokens: readonly StoredToken[]): boolean {
   return tokens.some(({ record }) => record.revokeTime !== undefined && isOf(record, deletion));
 }
 
@@ -329,7 +329,7 @@ function refuseLast(
   deps: RpcDependencies,
   name: string,
   deletions: readonly wire.TokenDeletionRecord[],
-  tokens: readonly Kept[],
+  tokens: readonly StoredToken[],
 ): void {
   if (deps.otherAdmins === true) return;
   const nowMs = deps.clock.nowMs();

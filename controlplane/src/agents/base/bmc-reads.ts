@@ -42,7 +42,7 @@ export interface BmcReadsDependencies extends Vault {
   readonly audit: AuditSink;
 }
 
-interface Waiting {
+interface WaitingRead {
   readonly rackId: RackId;
   readonly hostUid: HostUid;
   readonly end: (asked: BmcReadResult) => void;
@@ -50,7 +50,7 @@ interface Waiting {
 
 export class BmcReads {
   readonly #deps: BmcReadsDependencies;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, WaitingRead>();
   #next = 1;
 
   constructor(deps: BmcReadsDependencies) {

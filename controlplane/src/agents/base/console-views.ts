@@ -77,7 +77,7 @@ type Piece = Extract<ViewerOutput, { readonly kind: 'output' }>;
 interface Viewer {
   readonly session: LiveSession;
   readonly hostUid: HostUid;
-  readonly waiting: Waiting;
+  readonly waiting: OutputQueue;
 }
 
 export class ConsoleViews {
@@ -103,7 +103,7 @@ export class ConsoleViews {
     }
     const id = `${this.#next}`;
     this.#next += 1;
-    const viewer = { session, hostUid: question.hostUid, waiting: new Waiting() };
+    const viewer = { session, hostUid: question.hostUid, waiting: new OutputQueue() };
     // It counts from here on: many callers may ask at once.
     this.#viewers.set(id, viewer);
     const given = await giveBmcSecret(this.#deps, session, question.bmc);
@@ -172,7 +172,7 @@ export class ConsoleViews {
 }
 
 /** Output that waits for one viewer. Bounded; the oldest bytes are dropped first. */
-class Waiting {
+class OutputQueue {
   readonly #pieces: Piece[] = [];
   #bytes = 0;
   #droppedBytes = 0n;

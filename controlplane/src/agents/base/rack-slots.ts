@@ -28,7 +28,7 @@ export type SlotOver = () => void;
 
 const noSlot: SlotOver = () => undefined;
 
-interface Waiting {
+interface SlotRequest {
   readonly rackId: RackId;
   readonly begin: (over: SlotOver) => void;
 }
@@ -39,7 +39,7 @@ export class RackSlots {
   /** When each rack last got a slot; the latest one is at the end. */
   readonly #lastMs = new Map<RackId, number>();
   readonly #underWay = new Map<RackId, number>();
-  readonly #line = new Set<Waiting>();
+  readonly #line = new Set<SlotRequest>();
   #atOnce = 0;
 
   constructor(limits: SlotLimits, clock: Pick<Clock, 'nowMs'>) {
@@ -61,7 +61,7 @@ export class RackSlots {
     if (this.#isFree(rackId)) return this.#begin(rackId);
     if (leaving?.aborted === true) return noSlot;
     return new Promise((resolve) => {
-      const waiting: Waiting = {
+      const waiting: SlotRequest = {
         rackId,
         begin: (over) => {
           leaving?.removeEventListener('abort', leave);

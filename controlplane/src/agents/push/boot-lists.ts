@@ -45,7 +45,7 @@ export interface BootList {
   readonly before: number;
 }
 
-interface Read {
+interface BootHostEntry {
   /** Undefined: the host is being forgotten. */
   readonly host: agent.BootHost | undefined;
   /** Its size in the list. */
@@ -70,7 +70,7 @@ export class BootLists {
     const before = await answered(this.#store.latestRevision());
     const hostIds = this.#hosts.hostIdsOfRack(rackId).toSorted();
     const access = await this.#access();
-    const read: Read[] = [];
+    const read: BootHostEntry[] = [];
     for (let at = 0; at < hostIds.length; at += readsAtOnce) {
       const some = hostIds.slice(at, at + readsAtOnce);
       const hosts = await Promise.all(some.map((hostId) => this.#read(hostId, rackId, access)));
@@ -84,7 +84,7 @@ export class BootLists {
     hostId: HostId,
     rackId: RackId,
     access: FleetRegistryAccess,
-  ): Promise<Read | undefined> {
+  ): Promise<BootHostEntry | undefined> {
     const key = storeKey('hosts', hostId);
     const record = (await readShared(this.#store, wire.HostRecordSchema, key))?.record;
     if (record === undefined || rackIdOf(record) !== rackId) return undefined;
@@ -120,13 +120,13 @@ function problemOf(record: wire.HostRecord, access: FleetRegistryAccess): string
   return problem === undefined ? undefined : `${record.host?.name}: ${problem}`;
 }
 
-type Listed = Pick<BootList, 'hosts' | 'leftOut' | 'problems'>;
+type ListContents = Pick<BootList, 'hosts' | 'leftOut' | 'problems'>;
 
 /** Every host with its MACs, and as many images as fit: hosts in service go first. Pure. */
 export function listOf(
-  read: readonly Pick<Read, 'host' | 'bytes' | 'inService' | 'problem'>[],
+  read: readonly Pick<BootHostEntry, 'host' | 'bytes' | 'inService' | 'problem'>[],
   bytesMax = listBytesMax,
-): Listed {
+): ListContents {
   const leftOut = new Map<HostUid, string>();
   let bytes = 0;
   for (const { host, bytes: own } of read) if (host?.netboot === undefined) bytes += own;
@@ -146,7 +146,10 @@ export function listOf(
   return { hosts, leftOut, problems: [...problems, ...leftOut.values()] };
 }
 
-function inServiceFirst(a: Pick<Read, 'inService'>, b: Pick<Read, 'inService'>): number {
+function inServiceFirst(
+  a: Pick<BootHostEntry, 'inService'>,
+  b: Pick<BootHostEntry, 'inService'>,
+): number {
   return Number(b.inService) - Number(a.inService);
 }
 

@@ -6,7 +6,7 @@ import { explainRack } from '../../host/index.ts';
 import { connectAgent, type PlainAgent } from '../../host/testing/plain-agent.ts';
 import { type Rig, rigWith } from '../../host/testing/rig.ts';
 
-type Told = Partial<Pick<agent.NetworkFault, 'type' | 'mac' | 'address' | 'hostUid'>>;
+type NetworkFaultInit = Partial<Pick<agent.NetworkFault, 'type' | 'mac' | 'address' | 'hostUid'>>;
 
 async function started() {
   const rig = rigWith({});
@@ -15,7 +15,11 @@ async function started() {
   return { rig, replica, plain };
 }
 
-async function tell(rig: Rig, plain: PlainAgent, faults: readonly Told[]): Promise<void> {
+async function tell(
+  rig: Rig,
+  plain: PlainAgent,
+  faults: readonly NetworkFaultInit[],
+): Promise<void> {
   await plain.say({ case: 'networkFaults', value: { faults: [...faults] } });
   await rig.advance(6_000);
   await plain.heartbeat();

@@ -32,7 +32,7 @@ export interface EventSinksParts extends WorkerParts {
   readonly webhooks?: WebhookSender | undefined;
 }
 
-interface Running {
+interface RunningSink {
   readonly revision: StoreRevision;
   readonly target: SinkTarget;
   readonly worker: SinkWorker;
@@ -43,7 +43,7 @@ interface Running {
 export class EventSinks {
   readonly #parts: EventSinksParts;
   readonly #followed: FollowedValues;
-  readonly #running = new Map<string, Running>();
+  readonly #running = new Map<string, RunningSink>();
   #isStopped = false;
 
   constructor(parts: EventSinksParts) {

@@ -19,7 +19,7 @@ import { isWanted } from '../event-fields.ts';
 import { eventFeed } from '../feed.ts';
 import { type CursorParts, type OwnedCursor, takeCursor } from './cursor.ts';
 import { bury, deadLetterOf, deadLettersMax, deadLettersOf } from './dead-letters.ts';
-import { type DeliveryAttempt, DeliveryWindow, type Pending } from './window.ts';
+import { type DeliveryAttempt, DeliveryWindow, type PendingEvent } from './window.ts';
 
 /** A sink, in the form for delivery. */
 export interface DeliveredSink {
@@ -215,7 +215,7 @@ class Delivery {
     }
   }
 
-  async #attempt(pending: Pending): Promise<void> {
+  async #attempt(pending: PendingEvent): Promise<void> {
     const { clock } = this.#parts;
     const { send, meter } = this.#sink;
     const attempted = await send(pending.event.event, this.#signal);
@@ -227,7 +227,7 @@ class Delivery {
     }
   }
 
-  async #giveUp(pending: Pending, problem: string): Promise<void> {
+  async #giveUp(pending: PendingEvent, problem: string): Promise<void> {
     const { store, clock, log } = this.#parts;
     const { uid, sinkId: sink, meter } = this.#sink;
     const { event } = pending.event;

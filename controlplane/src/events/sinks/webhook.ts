@@ -70,14 +70,14 @@ function failed(problem: string): DeliveryAttempt {
   return { kind: 'failed', problem };
 }
 
-type Found =
+type SecretLookup =
   | { readonly kind: 'found'; readonly key: Uint8Array }
   | { readonly kind: 'lacking'; readonly problem: string };
 
 async function secretOf(
   { secretOf: open }: WebhookSender,
   credential: CredentialName,
-): Promise<Found> {
+): Promise<SecretLookup> {
   let secret: string | undefined;
   try {
     secret = await open(credential);

@@ -41,7 +41,7 @@ export type DeliveryAttempt =
   | { readonly kind: 'failed'; readonly problem: string; readonly pauseMs?: number };
 
 /** One event that waits or is in delivery. */
-export interface Pending {
+export interface PendingEvent {
   readonly event: TracedEvent;
   /** When it was added. */
   readonly sinceMs: number;
@@ -52,7 +52,7 @@ export interface Pending {
 /** The events of one subject, oldest first. */
 interface Lane {
   readonly subject: string;
-  readonly queue: Pending[];
+  readonly queue: PendingEvent[];
   isUnderWay: boolean;
   attempts: number;
   strikes: number;
@@ -127,7 +127,7 @@ export class DeliveryWindow {
     this.#drain(collection);
   }
 
-  #enqueue(added: Omit<Pending, 'lane'>): void {
+  #enqueue(added: Omit<PendingEvent, 'lane'>): void {
     const { subject } = added.event.event;
     const lane = this.#lanes.get(subject) ?? {
       ...{ subject, queue: [], isUnderWay: false, attempts: 0, strikes: 0 },
@@ -139,7 +139,7 @@ export class DeliveryWindow {
   }
 
   /** The next event to send, which is then in delivery. Undefined: none can go now. */
-  take(nowMs: number): Pending | undefined {
+  take(nowMs: number): PendingEvent | undefined {
     if (this.#underWay >= (this.isAway ? 1 : atOnceMax)) return undefined;
     if (this.isAway && nowMs < this.#awayUntilMs) return undefined;
     for (const lane of this.#lanes.values()) {
@@ -166,7 +166,7 @@ export class DeliveryWindow {
    * caller stores the dead letter and then calls `settle`, or `putOff` while it cannot be stored.
    */
   attempted(
-    pending: Pending,
+    pending: PendingEvent,
     attempted: DeliveryAttempt,
     nowMs: number,
   ): 'done' | 'again' | 'giveUp' {
@@ -205,18 +205,18 @@ export class DeliveryWindow {
   }
 
   /** It was given up and cannot be stored now: it is tried again, after a long pause. */
-  putOff(pending: Pending, nowMs: number): void {
+  putOff(pending: PendingEvent, nowMs: number): void {
     this.#release(pending, nowMs + longestEventPauseMs);
   }
 
-  #release({ lane }: Pending, notBeforeMs: number): void {
+  #release({ lane }: PendingEvent, notBeforeMs: number): void {
     lane.isUnderWay = false;
     lane.notBeforeMs = notBeforeMs;
     this.#underWay -= 1;
   }
 
   /** The event is finished: it was delivered, or stored as given up. */
-  settle(pending: Pending): void {
+  settle(pending: PendingEvent): void {
     const { lane, track } = pending;
     this.#release(pending, 0);
     lane.queue.shift();

@@ -111,13 +111,13 @@ export async function countHosts(
   };
 }
 
-interface Counted {
+interface HostCounts {
   readonly total: number;
   readonly counts: ReadonlyMap<string, number>;
 }
 
 /** The count that the view already has; undefined: it has none. */
-function countsKnown({ fleetView }: RpcDependencies, groupBy: string): Counted | undefined {
+function countsKnown({ fleetView }: RpcDependencies, groupBy: string): HostCounts | undefined {
   const { hosts, byState, unreadable } = fleetView.counts();
   const total = hosts - unreadable.length;
   switch (groupBy) {
@@ -139,7 +139,7 @@ async function countMatching(
   deps: RpcDependencies,
   search: HostSearch,
   group: FilterField<HostRow> | undefined,
-): Promise<Counted> {
+): Promise<HostCounts> {
   let total = 0;
   const counts = new Map<string, number>();
   for await (const rows of rowsMatching(deps, search)) {

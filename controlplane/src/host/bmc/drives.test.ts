@@ -18,24 +18,24 @@ const redfish = {
 } as const;
 const known = ({ context }: Bench) => context.facts.bmcDrives;
 
-type Told = MessageInitShape<typeof BmcDriveListSchema>;
+type DriveListInit = MessageInitShape<typeof BmcDriveListSchema>;
 
 /** A result of an agent that has also asked the BMC. */
-function withDrives(result: agent.Report['result'], told: Told): agent.Report['result'] {
+function withDrives(result: agent.Report['result'], told: DriveListInit): agent.Report['result'] {
   if (result.case === 'complete' && result.value.observations !== undefined) {
     result.value.observations.bmcDrives = create(BmcDriveListSchema, told);
   }
   return result;
 }
 
-function listed(...serials: string[]): Told {
+function listed(...serials: string[]): DriveListInit {
   const kind = StorageSignKind.DRIVE;
   const drives = serials.map((serial) => ({ source: StorageSource.BMC, kind, serial }));
   return { available: true, complete: true, drives };
 }
 
 /** A host at a requested inspection. */
-function toInspection(spec: Parameters<typeof bench>[0], told?: Told): Bench {
+function toInspection(spec: Parameters<typeof bench>[0], told?: DriveListInit): Bench {
   const host = bench(spec);
   host.apply({ kind: 'tick' });
   host.report(told === undefined ? verified() : withDrives(verified(), told));

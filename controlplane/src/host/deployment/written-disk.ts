@@ -55,12 +55,12 @@ function kept(written: agent.WrittenImage): WrittenDisk {
 }
 
 /** At the end of a deployment. `before`: the content that the write was to replace, if any. */
-export function settleWritten({ status }: Pass, before: Replaced, disk: DiskAfter): void {
+export function settleWritten({ status }: Pass, before: ReplacedImage, disk: DiskAfter): void {
   const untouched = before?.writtenDisk;
   if (disk === 'untouched' && untouched !== undefined) status.writtenDisk = untouched;
 }
 
-type Replaced = Pass['record']['replaced'];
+type ReplacedImage = Pass['record']['replaced'];
 
 /** The disks have been erased. */
 export function forgetDisks(pass: Pass): void {

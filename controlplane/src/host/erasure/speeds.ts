@@ -127,11 +127,11 @@ export function noteSpeedsOfFailed(pass: Pass, step: RunStep, { evidence }: agen
   });
 }
 
-type Seen = Partial<
+type MeasuredSpeeds = Partial<
   Pick<store.DiskSpeed, 'writtenBytesPerSecond' | 'readBytesPerSecond' | 'readsPerSecond'>
 >;
 
-function speedsOf(outcome: agent.DeviceOutcome): Seen {
+function speedsOf(outcome: agent.DeviceOutcome): MeasuredSpeeds {
   const { method, bytesWritten, methodMs, bytesOfReadings, verifyMs, verification } = outcome;
   // Metadata is few bytes at random locations: that reveals nothing about the speed.
   if (method === agent.ErasureMethod.METADATA_ONLY) return {};

@@ -17,14 +17,14 @@ import { beginPass, type Pass } from '../pass/pass.ts';
 import { type Bench, bench, bootOfRunner, done, statusOf, verified } from '../testing/bench.ts';
 import { foldFacts } from './observe.ts';
 
-type Told = Exclude<MessageInitShape<typeof agent.ObservationsSchema>, agent.Observations>;
+type FactsInit = Exclude<MessageInitShape<typeof agent.ObservationsSchema>, agent.Observations>;
 
 const { AVAILABLE, MANAGEABLE } = HostState;
 const mac = '52:54:00:00:00:01';
 const own = { hostUid: 'u1', mac };
 
 /** The result of one pass. */
-function told(host: Bench, observations: Told): Pass {
+function told(host: Bench, observations: FactsInit): Pass {
   const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
   foldFacts(pass, create(agent.ObservationsSchema, observations));
   return pass;
@@ -53,7 +53,7 @@ function waiting(): Bench {
 
 const boot = (host: Bench) => bootOfRunner(statusOf(host).run);
 
-test.each<[string, () => Bench, Told['unexpectedNetboot'], boolean]>([
+test.each<[string, () => Bench, FactsInit['unexpectedNetboot'], boolean]>([
   ['that is off', () => idle(false), own, false],
   ['of which nobody knows', () => idle(), own, false],
   ['that is on', () => idle(true), own, true],

@@ -25,7 +25,7 @@ import { hostId } from './explanation-draft.ts';
 import { change, inspect, type Line, start } from './lines.ts';
 
 /** The names in the lines, in the form for commands. */
-interface Named {
+interface AdviceNames {
   readonly host: string;
   readonly credential: CredentialName;
   /** Address and port, with the protocol, for reading. */
@@ -57,23 +57,24 @@ interface Named {
   readonly owner: string;
 }
 
-type Advice = (named: Named) => readonly Line[];
+type Advice = (named: AdviceNames) => readonly Line[];
 
 /** Repeats the failed work. */
-const again = ({ again: { command, kind } }: Named, then = 'then'): Line => ({
+const again = ({ again: { command, kind } }: AdviceNames, then = 'then'): Line => ({
   kind,
   text: `${then}: ${command}`,
 });
 
 const retriedByItself = inspect('it is then tried again at once by itself');
-const updateBmc = ({ host, endpoint }: Named) => `rackwright host update ${host} --bmc ${endpoint}`;
+const updateBmc = ({ host, endpoint }: AdviceNames) =>
+  `rackwright host update ${host} --bmc ${endpoint}`;
 const verify = (host: string) => `rackwright host verify ${host}`;
-const updateCredential = ({ credential }: Named) =>
+const updateCredential = ({ credential }: AdviceNames) =>
   `rackwright credential update ${credential} --username USER`;
 
-const overNetwork = ({ host }: Named) =>
+const overNetwork = ({ host }: AdviceNames) =>
   change(`or boot it over the network: rackwright host update ${host} --boot-method network`);
-const otherCredential = ({ host }: Named) => `rackwright host update ${host} --credential ID`;
+const otherCredential = ({ host }: AdviceNames) => `rackwright host update ${host} --credential ID`;
 
 const replaceDisk: Advice = (named) => [
   inspect('take the disk that is named out of the host, or replace it'),
@@ -90,8 +91,8 @@ const otherImage: Advice = (named) => [
   again(named),
 ];
 
-const history = ({ host }: Named) => `rackwright host history ${host}`;
-const bmcLog = ({ host }: Named) =>
+const history = ({ host }: AdviceNames) => `rackwright host history ${host}`;
+const bmcLog = ({ host }: AdviceNames) =>
   inspect(`see in the log of its BMC why it refused: rackwright host bmc log ${host}`);
 
 /** A failure of a type that this version does not know. */
@@ -125,7 +126,7 @@ const diskKnownElsewhere: Advice = (named) => [
   again(named),
 ];
 
-const correctCredential = (named: Named): Line =>
+const correctCredential = (named: AdviceNames): Line =>
   inspect(`correct user name and password: ${updateCredential(named)}`);
 
 const advice: Readonly<Record<FailureName, Advice>> = {
@@ -400,7 +401,7 @@ function adviceOf(key: AdviceKey | undefined): Advice {
   return key === 'unreachable' ? unreachable : advice[key];
 }
 
-function namesOf(record: store.HostRecord): Named {
+function namesOf(record: store.HostRecord): AdviceNames {
   const bmc = record.host?.spec?.bmc;
   const host = hostId(record);
   const protocol = protocolOf(bmc?.protocol);
@@ -434,7 +435,7 @@ function disabledIn(record: store.HostRecord): DisabledStep | undefined {
 }
 
 /** Ways to permit the erasing step: where it was disabled, or for this host alone. */
-function letErase({ host, disabled }: Named): Line[] {
+function letErase({ host, disabled }: AdviceNames): Line[] {
   const step = disabled?.step ?? eraseStep;
   const here = `rackwright host update ${host} --priority ${step}=10`;
   switch (disabled?.by) {

@@ -3,19 +3,19 @@ import { BootStepKind } from '@rackwright/messages';
 import { change, inspect, type Line } from './lines.ts';
 
 /** The names in the lines, in the form for commands. */
-interface Named {
+interface BootAdviceNames {
   readonly host: string;
   readonly rack: string;
   readonly macs: readonly string[];
 }
 
-type Advice = (named: Named) => readonly Line[];
+type Advice = (named: BootAdviceNames) => readonly Line[];
 
 const holdUp: Advice = ({ host }) => [
   inspect(`see what holds it up at the console of hosts/${host}`),
 ];
 
-const seeRack = ({ rack }: Named): Line =>
+const seeRack = ({ rack }: BootAdviceNames): Line =>
   inspect(`see the faults of its rack: rackwright rack explain ${rack}`);
 
 const httpFile: Advice = ({ host, rack }) => [
@@ -67,6 +67,6 @@ const table: Readonly<Record<BootStepKind, Advice>> = {
 };
 
 /** Never empty: for an unknown step, and without a boot, the lines that always help. */
-export function adviceOnBoot(missing: BootStepKind, named: Named): readonly Line[] {
+export function adviceOnBoot(missing: BootStepKind, named: BootAdviceNames): readonly Line[] {
   return (table[missing] ?? holdUp)(named);
 }

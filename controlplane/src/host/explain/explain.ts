@@ -55,7 +55,7 @@ import { tellHold, tellRest, tellUse } from './use.ts';
 import { tellWaiting } from './waiting.ts';
 
 /** Data besides the record and its context. */
-interface MoreKnown {
+interface ExplanationDetails {
   readonly usual?: UsualTimes;
   /** The progress of the present step, from its runner's last report. */
   readonly progress?: Progress | undefined;
@@ -65,7 +65,7 @@ interface MoreKnown {
 export function explainHost(
   record: store.HostRecord,
   context: HostContext,
-  { usual = noUsualTimes, progress }: MoreKnown = {},
+  { usual = noUsualTimes, progress }: ExplanationDetails = {},
 ): Explanation {
   const seen = withRackFaults(record, context, tell(record, context, progress));
   const draft = withDisksElsewhere(record, seen);

@@ -32,7 +32,7 @@ export interface FollowedListener {
   ): void;
 }
 
-interface Seen<T> {
+interface FollowedRecord<T> {
   readonly record: T | undefined;
   readonly revision: StoreRevision;
 }
@@ -40,9 +40,9 @@ interface Seen<T> {
 export class FleetFollower {
   readonly #deps: FollowedDependencies;
   readonly #listener: FollowedListener;
-  readonly #racks = new Map<RackId, Seen<wire.RackRecord>>();
+  readonly #racks = new Map<RackId, FollowedRecord<wire.RackRecord>>();
   readonly #stopping = new AbortController();
-  #fleet: Seen<wire.FleetRecord> = { record: undefined, revision: 0 };
+  #fleet: FollowedRecord<wire.FleetRecord> = { record: undefined, revision: 0 };
 
   constructor(deps: FollowedDependencies, listener: FollowedListener) {
     this.#deps = deps;

@@ -42,36 +42,36 @@ const effects: Readonly<Record<DeviceFate, Effect>> = {
   [DeviceFate.NOT_CHOSEN]: { kind: 'open' },
 };
 
-type Fated = Pick<PlannedDevice, 'deviceFate'>;
+type DeviceWithFate = Pick<PlannedDevice, 'deviceFate'>;
 
 /** A record may hold a value of a newer version. */
-function effectOf({ deviceFate }: Fated): Effect {
+function effectOf({ deviceFate }: DeviceWithFate): Effect {
   return effects[deviceFate] ?? effects[DeviceFate.UNSPECIFIED];
 }
 
 /** Whether a plan has the device erased. */
-export function isErased(device: Fated): boolean {
+export function isErased(device: DeviceWithFate): boolean {
   return effectOf(device).kind === 'erased';
 }
 
 /** Whether an image overwrites its data. */
-export function isWrittenOver(device: Fated): boolean {
+export function isWrittenOver(device: DeviceWithFate): boolean {
   return effectOf(device).kind === 'writtenOver';
 }
 
 /** Whether no run ever touches it. */
-export function isLeftAlone(device: Fated): boolean {
+export function isLeftAlone(device: DeviceWithFate): boolean {
   return effectOf(device).kind === 'leftAlone';
 }
 
 /** Whether it certainly stays unchanged: not one of several candidates for a write. */
-export function staysAsItIs(device: Fated): boolean {
+export function staysAsItIs(device: DeviceWithFate): boolean {
   const { kind } = effectOf(device);
   return kind === 'kept' || kind === 'leftAlone';
 }
 
 /** The data that it loses; undefined: none, or that of a step that names no device. */
-export function lossBy(device: Fated): string | undefined {
+export function lossBy(device: DeviceWithFate): string | undefined {
   return effectOf(device).loss;
 }
 

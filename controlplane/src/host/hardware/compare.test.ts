@@ -14,13 +14,13 @@ import { comparedParts, gapsOfBmc, sameVersion } from './compare.ts';
 const gb = 1_000_000_000n;
 const { SAME, DIFFERS, ONLY_HOST, ONLY_BMC } = PartMatch;
 
-interface Told {
+interface PartsInit {
   readonly seen?: MessageInitShape<typeof InventorySchema>;
   readonly drives?: MessageInitShape<typeof BmcDriveListSchema>;
   readonly parts?: MessageInitShape<typeof BmcPartsSchema>;
 }
 
-function viewsOf({ seen, drives, parts }: Told) {
+function viewsOf({ seen, drives, parts }: PartsInit) {
   return {
     inventory: seen && create(InventorySchema, seen),
     bmcDrives: drives && create(BmcDriveListSchema, drives),
@@ -29,7 +29,7 @@ function viewsOf({ seen, drives, parts }: Told) {
 }
 
 /** Each row in short: how it matches, both names, what differs. */
-function rowsOf(told: Told) {
+function rowsOf(told: PartsInit) {
   return comparedParts(viewsOf(told)).map(({ match, host, bmc, differences = [] }) => [
     match,
     host?.name,

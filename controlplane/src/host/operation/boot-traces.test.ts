@@ -19,10 +19,14 @@ import { explainHost } from '../explain/explain.ts';
 import { defaultTiming } from '../pass/timing.ts';
 import { type Bench, bench, bootOfRunner, done, statusOf, verified } from '../testing/bench.ts';
 
-type Told = MessageInitShape<typeof BootTraceSchema>;
+type BootTraceInit = MessageInitShape<typeof BootTraceSchema>;
 
 /** Facts without an operation; they are in the context of the next pass. */
-function tell(host: Bench, told: Exclude<Told, BootTrace>, hostUid = 'u1'): readonly BootTrace[] {
+function tell(
+  host: Bench,
+  told: Exclude<BootTraceInit, BootTrace>,
+  hostUid = 'u1',
+): readonly BootTrace[] {
   const observations = { bootTrace: { operationId: boot(host), ...told } };
   const value = create(agent.HostUpdatedSchema, { observations });
   const result = { case: 'hostUpdated', value } as const;

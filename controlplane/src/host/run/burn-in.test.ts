@@ -28,7 +28,7 @@ import {
 } from '../testing/bench.ts';
 
 type Listed = string | readonly [string, Record<string, string>];
-type Told = Exclude<MessageInitShape<typeof BurnInSchema>, { readonly $typeName: string }>;
+type BurnInInit = Exclude<MessageInitShape<typeof BurnInSchema>, { readonly $typeName: string }>;
 
 const asList = (steps: readonly Listed[]) =>
   steps.map((step) =>
@@ -64,7 +64,7 @@ function ordered(host: Bench): agent.RunStep {
 }
 
 /** Ends the present step; its facts are in the context of the next report. */
-function end(host: Bench, burnIn: Told, failure?: FailureType): void {
+function end(host: Bench, burnIn: BurnInInit, failure?: FailureType): void {
   const observations = { burnIn };
   const effects = host.report(
     failure === undefined

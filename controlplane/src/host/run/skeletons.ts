@@ -17,7 +17,7 @@ import type { RequestedStep } from '../pass/types.ts';
 import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 
-type Deployed = Pick<PassView['record'], 'image' | 'deploy'>;
+type DeployedRecord = Pick<PassView['record'], 'image' | 'deploy'>;
 
 /** All steps of a run; `requested` are listed steps; undefined: automatic. */
 export function stepsOfRun(
@@ -54,7 +54,7 @@ export function stepsOfRun(
  * The image is in the rack before the host is switched off. The host counts as in use once it has
  * proved that it runs the image.
  */
-export function deploySteps({ image, deploy }: Deployed): RequestedStep[] {
+export function deploySteps({ image, deploy }: DeployedRecord): RequestedStep[] {
   const fetches = { step: fetchImageStep, arguments: { image } };
   if (deploy?.netboot === true) {
     return [fetches, ...named(engineSteps.off, engineSteps.bootImage, awaitImageStep)];

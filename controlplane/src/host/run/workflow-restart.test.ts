@@ -28,7 +28,7 @@ const asked = {
   timeoutMs: undefined,
 } as const;
 
-interface Told {
+interface HandOffScene {
   readonly rig: Rig;
   readonly replica: Replica;
   readonly plain: PlainAgent;
@@ -37,7 +37,7 @@ interface Told {
 }
 
 /** The hand-off has been ordered, and the agent has it. */
-async function ordered(): Promise<Told> {
+async function ordered(): Promise<HandOffScene> {
   const rig = rigWith({ goal: HostGoal.MANAGEABLE });
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);

@@ -195,7 +195,7 @@ function pass(host: Bench, ms: number): void {
 /** More rounds than any run needs: each bad result adds a boot and the steps after it. */
 const roundsMax = 600;
 
-interface Told {
+interface WalkOutcome {
   readonly machine: Machine;
   /** How often a person let a step run again, by its title. */
   readonly resumed: ReadonlyMap<string, number>;
@@ -209,7 +209,7 @@ function carryOut(host: Bench, machine: Machine, luck: Luck): void {
   else host.report(said, id);
 }
 
-function walk(host: Bench, lucks: readonly Luck[]): Told {
+function walk(host: Bench, lucks: readonly Luck[]): WalkOutcome {
   const machine = new Machine();
   if (host.record.host?.status?.state === HostState.PROVISIONED) machine.on = 'disk';
   const resumed = new Map<string, number>();

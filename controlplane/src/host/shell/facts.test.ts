@@ -7,14 +7,14 @@ import { expect, test, vi } from 'vitest';
 import { readShared } from '../../records/index.ts';
 import { writeFacts } from './effects.ts';
 
-type Known = Exclude<MessageInitShape<typeof wire.HostFactsSchema>, wire.HostFacts>;
+type HostFactsInit = Exclude<MessageInitShape<typeof wire.HostFactsSchema>, wire.HostFacts>;
 
 const schema = wire.HostFactsSchema;
 const key = storeKey('facts', 'h1');
-const bytesOf = (known: Known) => toBinary(schema, create(schema, known));
+const bytesOf = (known: HostFactsInit) => toBinary(schema, create(schema, known));
 const inventory = { memoryBytes: 64n };
 
-async function opened(known: Known) {
+async function opened(known: HostFactsInit) {
   const store = await openMemoryStore({ random: nodeRandom() });
   await store.put(key, bytesOf(known), 'absent');
   const write = (hostUid: HostUid, facts: Partial<wire.HostFacts>) =>

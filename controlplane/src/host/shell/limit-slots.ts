@@ -74,16 +74,16 @@ export function quotaViews(
   return found;
 }
 
-type Limited = wire.RackRecord | wire.FleetRecord;
+type LimitedRecord = wire.RackRecord | wire.FleetRecord;
 
-function slotsOf(record: Limited, name: QuotaName): QuotaSlots {
+function slotsOf(record: LimitedRecord, name: QuotaName): QuotaSlots {
   if (name === 'runner' && record.$typeName === 'rackwright.store.v1.RackRecord') {
     return { taken: record.running, queued: record.queued };
   }
   return { taken: record.wipes, queued: record.wipesQueued };
 }
 
-function putSlots(record: Limited, name: QuotaName, { taken, queued }: QuotaSlots): void {
+function putSlots(record: LimitedRecord, name: QuotaName, { taken, queued }: QuotaSlots): void {
   if (name === 'runner' && record.$typeName === 'rackwright.store.v1.RackRecord') {
     record.running = [...taken];
     record.queued = [...queued];
@@ -93,14 +93,14 @@ function putSlots(record: Limited, name: QuotaName, { taken, queued }: QuotaSlot
   record.wipesQueued = [...queued];
 }
 
-function quotaIn(record: Limited, name: QuotaName): Quota | undefined {
+function quotaIn(record: LimitedRecord, name: QuotaName): Quota | undefined {
   if (record.$typeName === 'rackwright.store.v1.FleetRecord') {
     return wipeQuota(record.fleet?.spec?.wipeBudget);
   }
   return name === 'runner' ? runnerQuota(record) : wipeQuota(record.rack?.spec?.wipeBudget);
 }
 
-interface Wanted {
+interface QuotaChange {
   readonly name: QuotaName;
   readonly change: SlotChange;
 }
@@ -111,7 +111,7 @@ type RackOrFleet = RackId | undefined;
 export class LimitSlots {
   readonly #deps: HostsDependencies;
   readonly #followed: FleetFollower;
-  readonly #wanted = new Map<RackOrFleet, Wanted[]>();
+  readonly #wanted = new Map<RackOrFleet, QuotaChange[]>();
   readonly #busy = new Set<RackOrFleet>();
   readonly #timers = new Map<RackOrFleet, Cancel>();
   #stopped = false;
@@ -137,7 +137,7 @@ export class LimitSlots {
   /**
    * A record has changed: its free slots are given to waiting hosts, now or when their time comes.
    */
-  read(owner: RackOrFleet, record: Limited | undefined): void {
+  read(owner: RackOrFleet, record: LimitedRecord | undefined): void {
     this.#timers.get(owner)?.();
     this.#timers.delete(owner);
     if (record === undefined || this.#stopped) return;
@@ -170,7 +170,7 @@ export class LimitSlots {
   /** Every taken slot and waiting request, as last seen. */
   taken(): TakenSlot[] {
     const all: TakenSlot[] = [];
-    const add = (rackId: RackId, name: QuotaName, record: Limited) => {
+    const add = (rackId: RackId, name: QuotaName, record: LimitedRecord) => {
       const { taken, queued } = slotsOf(record, name);
       const open = taken.filter((slot) => slot.open);
       for (const { hostUid, run } of [...open, ...queued]) all.push({ rackId, name, hostUid, run });
@@ -183,7 +183,7 @@ export class LimitSlots {
     return all;
   }
 
-  #record(owner: RackOrFleet): Limited | undefined {
+  #record(owner: RackOrFleet): LimitedRecord | undefined {
     return owner === undefined ? this.#followed.fleet : this.#followed.rack(owner);
   }
 
@@ -202,7 +202,7 @@ export class LimitSlots {
     }
   }
 
-  async #write(owner: RackOrFleet, wanted: readonly Wanted[]): Promise<void> {
+  async #write(owner: RackOrFleet, wanted: readonly QuotaChange[]): Promise<void> {
     const { log, clock, timing } = this.#deps;
     try {
       if (owner === undefined) await this.#writeFleet(wanted);
@@ -216,7 +216,7 @@ export class LimitSlots {
     }
   }
 
-  async #writeRack(rackId: RackId, wanted: readonly Wanted[]): Promise<void> {
+  async #writeRack(rackId: RackId, wanted: readonly QuotaChange[]): Promise<void> {
     const key = storeKey('racks', rackId);
     const schema = wire.RackRecordSchema;
     const changed = await changeRecord(this.#deps, schema, key, (record) => {
@@ -225,7 +225,7 @@ export class LimitSlots {
     if (changed) this.#followed.noteRack(rackId, changed.record, changed.revision);
   }
 
-  async #writeFleet(wanted: readonly Wanted[]): Promise<void> {
+  async #writeFleet(wanted: readonly QuotaChange[]): Promise<void> {
     const schema = wire.FleetRecordSchema;
     const apply = (record: wire.FleetRecord) => this.#apply(record, wanted);
     const changed = await changeRecord(this.#deps, schema, fleetKey, apply, {
@@ -235,7 +235,7 @@ export class LimitSlots {
     if (changed) this.#followed.noteFleet(changed.record, changed.revision);
   }
 
-  #apply<R extends Limited>(record: R, wanted: readonly Wanted[]): R {
+  #apply<R extends LimitedRecord>(record: R, wanted: readonly QuotaChange[]): R {
     const nowMs = this.#deps.clock.nowMs();
     for (const { name, change } of wanted) {
       const slots = slotsOf(record, name);
@@ -257,7 +257,10 @@ function namesOf(owner: RackOrFleet): readonly QuotaName[] {
 }
 
 /** Hosts whose slots in a record have changed so that they may go on. */
-export function wokenBy(before: Limited | undefined, after: Limited | undefined): string[] {
+export function wokenBy(
+  before: LimitedRecord | undefined,
+  after: LimitedRecord | undefined,
+): string[] {
   if (after === undefined) return [];
   const woken = new Set<string>();
   for (const name of ['runner', 'rackWipes'] as const) {
@@ -267,7 +270,7 @@ export function wokenBy(before: Limited | undefined, after: Limited | undefined)
   return [...woken];
 }
 
-function openOf(record: Limited, name: QuotaName): string[] {
+function openOf(record: LimitedRecord, name: QuotaName): string[] {
   return slotsOf(record, name)
     .taken.filter(({ open }) => open)
     .map(({ hostUid }) => hostUid);

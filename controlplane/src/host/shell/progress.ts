@@ -10,7 +10,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 
-interface Kept {
+interface OperationProgress {
   readonly operationId: OperationId;
   readonly progress: Progress;
   /** Its position in the queue; 0: it does not wait. */
@@ -18,7 +18,7 @@ interface Kept {
 }
 
 export class StepProgress {
-  readonly #byHost = new Map<HostId, Kept>();
+  readonly #byHost = new Map<HostId, OperationProgress>();
 
   of(hostId: HostId): Progress | undefined {
     return this.#byHost.get(hostId)?.progress;

@@ -12,7 +12,7 @@ import { checkWebhook } from './webhook-spec.ts';
 
 const fit = { onPath: '/relay/0?turn=on', offPath: '/relay/0?turn=off', statePath: '/relay/0' };
 
-class Found extends Violations {
+class FieldViolations extends Violations {
   readonly fields: string[] = [];
 
   override add(field: string): void {
@@ -33,7 +33,7 @@ function fieldsOf(
       : { webhook: create(PowerWebhookSchema, { ...fit, ...webhook }) }),
     ...more,
   });
-  const found = new Found();
+  const found = new FieldViolations();
   checkWebhook('bmc', bmc, found);
   return found.fields;
 }

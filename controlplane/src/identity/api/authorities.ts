@@ -37,7 +37,7 @@ const waitsShownMax = 200;
 const prefixCharsMin = 8;
 const racksNamedMax = 5;
 
-type Shown = MessageInitShape<typeof AuthoritiesSchema>;
+type AuthoritiesInit = MessageInitShape<typeof AuthoritiesSchema>;
 
 /** The service over these dependencies. */
 export function createAuthorityService(deps: RpcDependencies): BoundService {
@@ -48,7 +48,7 @@ export function createAuthorityService(deps: RpcDependencies): BoundService {
   });
 }
 
-async function present(deps: RpcDependencies, now: TrustNow): Promise<Shown> {
+async function present(deps: RpcDependencies, now: TrustNow): Promise<AuthoritiesInit> {
   const { authorities } = deps.identity;
   const racks = await authorities.readRacks();
   const nowMs = deps.clock.nowMs();

@@ -250,7 +250,7 @@ function passGate(
   return !isLate(draft, slot, lateText(record, slot));
 }
 
-interface Kept {
+interface SlotObstacle {
   /** What holds the host, or the pool; undefined: only its position in the queue, or a window. */
   readonly why: Keeper | PoolStop | undefined;
   readonly isShut: boolean;
@@ -261,7 +261,7 @@ function waitsOn(
   draft: PoolDraft,
   slot: RolloutSlot,
   stays: PoolWait | undefined,
-  { why, isShut }: Kept,
+  { why, isShut }: SlotObstacle,
 ): boolean {
   const isForWindow = isShut && stays === undefined && why === undefined;
   const rest = why === undefined ? ' for its turn' : `: ${why.text}`;

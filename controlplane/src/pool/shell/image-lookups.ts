@@ -24,12 +24,12 @@ interface Lookup {
   answer: ResolvedImage | undefined;
   timer: Cancel | undefined;
   /** Undefined: there was no answer yet. */
-  answered: Answered | undefined;
+  answered: LookupAnswer | undefined;
   /** The interval of the present timer. */
   intervalMs: number;
 }
 
-interface Answered {
+interface LookupAnswer {
   readonly atMs: number;
   /** After a failure: the pause that the registry requested; undefined: none. */
   readonly retryAfterMs: number | undefined;

@@ -121,7 +121,7 @@ function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): strin
   return [...named].filter((name) => !known.has(name));
 }
 
-interface Planned {
+interface PlannedStart {
   readonly each: SurveyedHost;
   /** Why the host does not go now; undefined: it goes. */
   readonly blocker:
@@ -137,7 +137,7 @@ export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPl
   const outage = new Outage(surveyed);
   const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
   const blocked = surveyedHosts.filter(({ status }) => status === 'kept' || status === 'failed');
-  const planned: readonly Planned[] = [
+  const planned: readonly PlannedStart[] = [
     ...queue.map((each) => ({ each, blocker: outage.waitOf(each) })),
     ...blocked.map((each) => ({ each, blocker: { kind: each.status, text: each.why } })),
   ];
@@ -171,7 +171,7 @@ function inQueueOrder(queue: readonly SurveyedHost[], outage: Outage): SurveyedH
 
 function plannedOf(
   record: wire.PoolRecord,
-  { each: { name, host, wave, wanted }, blocker }: Planned,
+  { each: { name, host, wave, wanted }, blocker }: PlannedStart,
 ) {
   return {
     ...{ host: name, wave, blockedBecause: blocker?.text ?? '', fromImage: host.image },

@@ -229,14 +229,20 @@ export class Conversation {
     return refusalOfStatus(answer.value, this.#asked('POST', path), { signedIn: false });
   }
 
-  async #taken(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<AcceptedOrder>> {
+  async #taken(
+    request: RequestParts,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<AcceptedOrder>> {
     const answer = await this.#succeed(request, signal);
     if (answer.kind !== 'ok') return answer;
     const location = this.#ownPath(answer.value.headers['location']);
     return ok({ body: parseObject(answer.value.body) ?? {}, location });
   }
 
-  async #succeed(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<HttpAnswer>> {
+  async #succeed(
+    request: RequestParts,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<HttpAnswer>> {
     const answer = await this.#send(request, signal);
     if (answer.kind !== 'ok' || answer.value.status < 400) return answer;
     const asked = this.#asked(request.method, request.path);
@@ -245,7 +251,7 @@ export class Conversation {
 
   /** One request and its redirects; every answer below 300 and from 400 on is `ok` here. */
   async #send(
-    { method, path, body, headers = {} }: Sent,
+    { method, path, body, headers = {} }: RequestParts,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<HttpAnswer>> {
     const request: HttpsRequest = {
@@ -310,7 +316,7 @@ export class Conversation {
   }
 }
 
-interface Sent {
+interface RequestParts {
   readonly method: HttpsRequest['method'];
   readonly path: string;
   readonly body?: JsonObject;

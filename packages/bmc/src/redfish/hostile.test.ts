@@ -8,14 +8,14 @@ import type { ExpectedSystem } from './system.ts';
 
 const readBack = { windowMs: 0, pollMs: 0 };
 
-interface Given {
+interface CannedAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
 }
 
 /** Answers by "METHOD path"; any other is 404. */
-function serviceOf(answers: Readonly<Record<string, Given>>): {
+function serviceOf(answers: Readonly<Record<string, CannedAnswer>>): {
   readonly client: HttpClient;
   readonly requests: HttpsRequest[];
 } {
@@ -37,7 +37,7 @@ function systemAt(path: string, UUID: string, SerialNumber: string) {
 }
 
 const token = 'token-that-hides';
-const basics: Readonly<Record<string, Given>> = {
+const basics: Readonly<Record<string, CannedAnswer>> = {
   'GET /redfish/v1/': {
     body: {
       RedfishVersion: '1.6.0',
@@ -54,7 +54,7 @@ const basics: Readonly<Record<string, Given>> = {
   ...systemAt('/s/1', '00000000-0000-0000-0000-000000000001', 'ONE'),
 };
 
-function driverOf(answers: Readonly<Record<string, Given>>, expected?: ExpectedSystem) {
+function driverOf(answers: Readonly<Record<string, CannedAnswer>>, expected?: ExpectedSystem) {
   const { client, requests } = serviceOf({ ...basics, ...answers });
   const parts = { client, readBack, ...(expected === undefined ? {} : { expected }) };
   return { driver: driverFor({ address: '192.0.2.1', port: 443 }, { parts }), requests };

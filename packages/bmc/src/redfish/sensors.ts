@@ -31,7 +31,7 @@ export async function readSensors(system: Resource, get: Get): Promise<BmcResult
   });
 }
 
-type Stopped = Exclude<BmcResult<never>, { kind: 'ok' }>;
+type FailedResult = Exclude<BmcResult<never>, { kind: 'ok' }>;
 
 class SensorReader {
   readonly sensors: BmcSensor[] = [];
@@ -45,7 +45,7 @@ class SensorReader {
   }
 
   /** Undefined: go on. */
-  async chassis(path: string): Promise<Stopped | undefined> {
+  async chassis(path: string): Promise<FailedResult | undefined> {
     const found = await this.#get(path);
     if (found.kind === 'transient') return found;
     if (found.kind === 'failed') {
@@ -70,7 +70,7 @@ class SensorReader {
     return this.sensors.length > before || all === undefined ? undefined : this.#each(all);
   }
 
-  async #each(path: string): Promise<Stopped | undefined> {
+  async #each(path: string): Promise<FailedResult | undefined> {
     this.offered = true;
     const collection = await this.#get(path);
     if (collection.kind === 'transient') return collection;

@@ -328,7 +328,7 @@ async function makeChange(
   return failed('notApplied', bounded(message), wordsOf(after.value));
 }
 
-interface Ordered {
+interface OrderOutcome {
   /** The path of the task that reports the outcome. */
   readonly task: string | undefined;
   /** Nobody knows whether it was taken: the answer was lost, or was of trouble. */
@@ -341,7 +341,7 @@ async function orderChange(
   controller: Controller,
   { endMs, at }: Watch,
   { anew, clock, volumes, signal }: VolumeCalls,
-): Promise<BmcResult<Ordered>> {
+): Promise<BmcResult<OrderOutcome>> {
   const lost = at === 0 ? '' : '; what was changed before it stays so';
   let refused = '';
   for (const order of change.orders(controller)) {

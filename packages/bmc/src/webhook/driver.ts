@@ -121,7 +121,7 @@ export class WebhookDriver implements BmcDriver {
     return unknownHere('a restart');
   }
 
-  async #read(signal: AbortSignal | undefined): Promise<BmcResult<Read>> {
+  async #read(signal: AbortSignal | undefined): Promise<BmcResult<PowerReading>> {
     const { calls } = this.#parts.target;
     const request = { method: 'GET', path: calls.statePath, body: '' } as const;
     const answer = await this.#ask(request, restMs.read, signal);
@@ -156,7 +156,7 @@ export class WebhookDriver implements BmcDriver {
   }
 }
 
-interface Read {
+interface PowerReading {
   readonly power: PowerState;
   readonly certificateSha256: string | undefined;
 }

@@ -160,7 +160,7 @@ async function tokensFrom(
   }
 }
 
-interface Heard {
+interface ProviderAnswer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -170,7 +170,7 @@ async function ask(
   method: 'GET' | 'POST',
   url: string,
   form?: Readonly<Record<string, string>>,
-): Promise<Heard> {
+): Promise<ProviderAnswer> {
   const outcome = await web.send(
     {
       ...{ method, url },
@@ -220,13 +220,13 @@ function concat(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
   return whole;
 }
 
-function textOf(body: Heard['body'], key: string): string {
+function textOf(body: ProviderAnswer['body'], key: string): string {
   const value = body[key];
   return typeof value === 'string' ? value : '';
 }
 
 function secondsOf(
-  body: Heard['body'],
+  body: ProviderAnswer['body'],
   key: string,
   [least, most]: readonly [number, number],
   fallback: number,
@@ -236,7 +236,7 @@ function secondsOf(
 }
 
 /** RFC 6749 §5.2: a code, and words for people. */
-function errorOf(status: number, body: Heard['body']): string {
+function errorOf(status: number, body: ProviderAnswer['body']): string {
   const words = [textOf(body, 'error'), textOf(body, 'error_description')].filter(Boolean);
   return words.length === 0 ? `it answers ${status}` : clean(words.join(': '));
 }

@@ -6,7 +6,7 @@ import { clean, fit, widthOf } from './text.ts';
 import { duration } from './time.ts';
 
 /** Work with a name, at a place of its way. */
-export interface WorkSeen {
+export interface WorkProgress {
   /** "hosts/h1  clean 3: 2/5 deploy.erase_devices" */
   readonly text: string;
   /** 0–100 of the whole; undefined: unknown. */
@@ -23,7 +23,7 @@ const tellingMs = 2_000;
 const barColumns = { least: 10, most: 30 } as const;
 
 /** The visible state of a host's run now; `usualMs`: how long such runs take. */
-export function workOf(host: Host, nowMs: number, usualMs: number | undefined): WorkSeen {
+export function workOf(host: Host, nowMs: number, usualMs: number | undefined): WorkProgress {
   const run = host.status?.run;
   if (run === undefined || run.phase === RunPhase.ENDED) {
     return { text: `${host.name}  ${stateText(host)}`, ...nothingKnown };
@@ -75,7 +75,7 @@ function leftOf(
 }
 
 /** One line of exactly at most `columns` columns: text, bar, percent, time since and time left. */
-export function barLine(seen: WorkSeen, columns: number): string {
+export function barLine(seen: WorkProgress, columns: number): string {
   const { percent, elapsedMs, leftMs } = seen;
   const parts = [
     percent === undefined ? '' : `${percent}%`,
@@ -97,7 +97,7 @@ export function barLine(seen: WorkSeen, columns: number): string {
 }
 
 /** The same for a pipe: the time, which changes often, is left out, and percents come by tens. */
-export function plainLine({ text, percent }: WorkSeen): string {
+export function plainLine({ text, percent }: WorkProgress): string {
   const tens = percent === undefined ? '' : `  ${Math.floor(percent / 10) * 10}%`;
   return `${clean(text)}${tens}`;
 }

@@ -32,7 +32,7 @@ export function formatTable<T>(
     column,
     texts: [column.title, ...rows.map((row) => clean(column.value(row)) || '-')],
   }));
-  let kept: Sized<T>[] = cells.map((each) => ({
+  let kept: SizedColumn<T>[] = cells.map((each) => ({
     ...each,
     width: Math.max(...each.texts.map(widthOf)),
   }));
@@ -51,17 +51,17 @@ export function formatTable<T>(
   );
 }
 
-interface Sized<T> {
+interface SizedColumn<T> {
   readonly column: TextColumn<T>;
   readonly texts: readonly string[];
   width: number;
 }
 
-function dropToFit<T>(cells: Sized<T>[], columns: number): Sized<T>[] {
+function dropToFit<T>(cells: SizedColumn<T>[], columns: number): SizedColumn<T>[] {
   let kept = cells;
   // A column that can be cut counts with its smallest width: a cut column says more than none.
   while (smallestWidth(kept) > columns) {
-    const last = kept.reduce<Sized<T> | undefined>(
+    const last = kept.reduce<SizedColumn<T> | undefined>(
       (worst, each) => (dropOrderOf(each) > dropOrderOf(worst) ? each : worst),
       undefined,
     );
@@ -71,11 +71,11 @@ function dropToFit<T>(cells: Sized<T>[], columns: number): Sized<T>[] {
   return kept;
 }
 
-function dropOrderOf<T>(cell: Sized<T> | undefined): number {
+function dropOrderOf<T>(cell: SizedColumn<T> | undefined): number {
   return cell?.column.dropOrder ?? 0;
 }
 
-function smallestWidth<T>(cells: readonly Sized<T>[]): number {
+function smallestWidth<T>(cells: readonly SizedColumn<T>[]): number {
   return totalWidth(cells.map((cell) => Math.min(cell.width, cell.column.widthMin ?? cell.width)));
 }
 
@@ -84,12 +84,12 @@ function totalWidth(widths: readonly number[]): number {
 }
 
 /** Takes from the widest column that may be cut, one character at a time. */
-function cutToFit<T>(cells: readonly Sized<T>[], columns: number): void {
+function cutToFit<T>(cells: readonly SizedColumn<T>[], columns: number): void {
   let excess = totalWidth(cells.map(({ width }) => width)) - columns;
   while (excess > 0) {
     const widest = cells
       .filter(({ column, width }) => width > (column.widthMin ?? width))
-      .reduce<Sized<T> | undefined>(
+      .reduce<SizedColumn<T> | undefined>(
         (best, each) => (each.width > (best?.width ?? 0) ? each : best),
         undefined,
       );

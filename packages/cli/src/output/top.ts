@@ -5,7 +5,7 @@ import { barLine, workOf } from './progress.ts';
 import { clean, fit } from './text.ts';
 
 /** The result of one look. */
-export interface FleetSeen {
+export interface FleetOverview {
   readonly server: string;
   readonly states: CountHostsResponse;
   readonly runs: CountHostsResponse;
@@ -24,7 +24,11 @@ export interface FleetSeen {
 const otherLines = 7;
 
 /** The lines; `columns` is the terminal's width or undefined. */
-export function topLines(seen: FleetSeen, nowMs: number, columns: number | undefined): string[] {
+export function topLines(
+  seen: FleetOverview,
+  nowMs: number,
+  columns: number | undefined,
+): string[] {
   const { server, states, runs, faults, freeze, trouble } = seen;
   const time = new Date(nowMs).toISOString().slice(11, 19);
   const room = Math.max(2, seen.rows - otherLines);

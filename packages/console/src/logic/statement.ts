@@ -16,7 +16,7 @@ export interface StatementSection {
   readonly fields: readonly LabelledValue[];
 }
 
-interface Known {
+interface StatementFields {
   readonly format: string;
   readonly host: Readonly<Record<string, string>>;
   readonly report: Readonly<Record<string, string>>;
@@ -44,9 +44,11 @@ interface Known {
 export const knownFormat = 'rackwright-erasure-certificate-2';
 
 /** Undefined where the bytes are no statement of the known form. */
-export function readStatement(bytes: Uint8Array): Known | undefined {
+export function readStatement(bytes: Uint8Array): StatementFields | undefined {
   try {
-    const value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Known;
+    const value = JSON.parse(
+      new TextDecoder('utf-8', { fatal: true }).decode(bytes),
+    ) as StatementFields;
     return value.format === knownFormat ? value : undefined;
   } catch {
     // It is no JSON in UTF-8: the page shows the plain bytes.
@@ -55,14 +57,14 @@ export function readStatement(bytes: Uint8Array): Known | undefined {
 }
 
 /** "Erased: purge, by NVMe format" */
-export function resultOf({ level, methodTitle }: Known): string {
+export function resultOf({ level, methodTitle }: StatementFields): string {
   return level === null ? 'Not proved to be erased' : `Erased: ${level}, by ${methodTitle}`;
 }
 
 type Pair = [label: string, value: unknown];
 
 /** The sections of the page, without fields that are empty. */
-export function sectionsOf(known: Known): StatementSection[] {
+export function sectionsOf(known: StatementFields): StatementSection[] {
   const sections: [string, Pair[]][] = [
     ['Device', devicePairs(known)],
     ['Host', hostPairs(known)],
@@ -73,7 +75,7 @@ export function sectionsOf(known: Known): StatementSection[] {
   return sections.map(([heading, fields]) => ({ heading, fields: fields.flatMap(shown) }));
 }
 
-function devicePairs(known: Known): Pair[] {
+function devicePairs(known: StatementFields): Pair[] {
   const { device, capacity } = known;
   return [
     ['Model', [device['manufacturer'], device['model']].filter(Boolean).join(' ')],
@@ -89,7 +91,7 @@ function devicePairs(known: Known): Pair[] {
   ];
 }
 
-function hostPairs(known: Known): Pair[] {
+function hostPairs(known: StatementFields): Pair[] {
   const { host, useEpoch } = known;
   return [
     ['Name', host['name']],
@@ -100,7 +102,7 @@ function hostPairs(known: Known): Pair[] {
   ];
 }
 
-function erasurePairs(known: Known): Pair[] {
+function erasurePairs(known: StatementFields): Pair[] {
   const {
     level,
     methodTitle,
@@ -125,7 +127,7 @@ function erasurePairs(known: Known): Pair[] {
   ];
 }
 
-function readingPairs(known: Known): Pair[] {
+function readingPairs(known: StatementFields): Pair[] {
   const { verification, verdict, verifyMs } = known;
   return [
     ['Verdict', verdict['kind']],
@@ -137,7 +139,7 @@ function readingPairs(known: Known): Pair[] {
   ];
 }
 
-function whoPairs(known: Known): Pair[] {
+function whoPairs(known: StatementFields): Pair[] {
   const { report, software, verifiedBy, orderedBy, operationId } = known;
   return [
     ['Organisation', report['organisation']],

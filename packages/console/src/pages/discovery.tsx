@@ -17,7 +17,7 @@ import { Table } from '../parts/table.tsx';
 const fresh = { everyMs: 5_000 };
 
 /** What is about to be done with a machine. */
-interface Opened {
+interface OpenedDialog {
   readonly act: 'accept' | 'drop';
   readonly machine: DiscoveredMachine;
 }
@@ -25,7 +25,7 @@ interface Opened {
 export function DiscoveryPage() {
   const { clients, caller } = useConsole();
   useTopic({ kind: 'racks' });
-  const [open, setOpen] = useState<Opened | undefined>(undefined);
+  const [open, setOpen] = useState<OpenedDialog | undefined>(undefined);
   const listed = usePages<DiscoveredMachine>(
     'discovered',
     ({ name }) => name,
@@ -69,8 +69,8 @@ export function DiscoveryPage() {
 }
 
 function machineColumns(
-  may: Readonly<Record<Opened['act'], boolean>>,
-  open: (opened: Opened) => void,
+  may: Readonly<Record<OpenedDialog['act'], boolean>>,
+  open: (opened: OpenedDialog) => void,
 ) {
   return [
     { title: 'Machine', cell: (machine: DiscoveredMachine) => <Machine machine={machine} /> },

@@ -100,38 +100,43 @@ export function serve(
   const { plan } = settings;
   if (!isOurRelay(plan, request.packet.relayAddress)) return nothing('a relay of another network');
   const { book, nowMs, isKnown } = state;
-  const desk: Desk = { request, state, settings, addresses: { plan, book, nowMs, isKnown } };
-  const other = otherServer(desk);
+  const context: RequestContext = {
+    request,
+    state,
+    settings,
+    addresses: { plan, book, nowMs, isKnown },
+  };
+  const other = otherServer(context);
   if (other !== undefined) return other;
-  if (!isServed(desk.addresses, request.mac)) return nothing('unknown host');
-  if (state.quiet && !isRunning(desk)) return nothing('another server is at work');
-  return decide(desk, request.asked);
+  if (!isServed(context.addresses, request.mac)) return nothing('unknown host');
+  if (state.quiet && !isRunning(context)) return nothing('another server is at work');
+  return decide(context, request.asked);
 }
 
-interface Desk {
+interface RequestContext {
   readonly request: ServerRequest;
   readonly state: ServerState;
   readonly settings: ServerSettings;
   readonly addresses: AddressState;
 }
 
-function decide(desk: Desk, asked: DhcpQuestion): ServerDecision {
+function decide(context: RequestContext, asked: DhcpQuestion): ServerDecision {
   switch (asked.kind) {
     case 'discover':
-      return offer(desk, asked.wish);
+      return offer(context, asked.wish);
     case 'selecting':
-      return mayHave(desk.addresses, desk.request.mac, asked.address)
-        ? bind(desk, asked.address)
-        : refuse(desk, asked.address);
+      return mayHave(context.addresses, context.request.mac, asked.address)
+        ? bind(context, asked.address)
+        : refuse(context, asked.address);
     case 'initReboot':
     case 'extending':
-      return confirm(desk, asked.address);
+      return confirm(context, asked.address);
     case 'decline':
-      return decline(desk, asked.address);
+      return decline(context, asked.address);
     case 'release':
-      return release(desk, asked.address);
+      return release(context, asked.address);
     case 'inform':
-      return answer(desk, 'ack', undefined, []);
+      return answer(context, 'ack', undefined, []);
   }
 }
 
@@ -140,7 +145,7 @@ function decide(desk: Desk, asked: DhcpQuestion): ServerDecision {
  * us, as answers go to the clients' port. It counts when the client is one of ours, or the
  * address is.
  */
-function otherServer({ request, settings, addresses }: Desk): ServerDecision | undefined {
+function otherServer({ request, settings, addresses }: RequestContext): ServerDecision | undefined {
   const { asked, mac } = request;
   if (!('server' in asked) || asked.server === settings.serverAddress) return undefined;
   const ours = isServed(addresses, mac) || subnetHas(settings.plan.subnet, asked.address);
@@ -155,7 +160,7 @@ function otherServer({ request, settings, addresses }: Desk): ServerDecision | u
 }
 
 /** V4: the requests that are still served beside another server. */
-function isRunning({ request, addresses }: Desk): boolean {
+function isRunning({ request, addresses }: RequestContext): boolean {
   const { asked, mac } = request;
   if (asked.kind === 'decline' || asked.kind === 'release') return true;
   const lease = addresses.book.leaseOf(mac);
@@ -163,8 +168,8 @@ function isRunning({ request, addresses }: Desk): boolean {
   return lease.bound && lease.untilMs > addresses.nowMs && mayHave(addresses, mac, asked.address);
 }
 
-function offer(desk: Desk, wish: string | undefined): ServerDecision {
-  const { request, addresses } = desk;
+function offer(context: RequestContext, wish: string | undefined): ServerDecision {
+  const { request, addresses } = context;
   const { mac } = request;
   const address = chooseAddress(addresses, mac, wish);
   if (address === undefined) {
@@ -178,14 +183,14 @@ function offer(desk: Desk, wish: string | undefined): ServerDecision {
     before?.address === address
       ? { ...before, untilMs: Math.max(before.untilMs, offeredUntilMs) }
       : { mac, address, bound: false, untilMs: offeredUntilMs };
-  return answer(desk, 'offer', address, changesFor(addresses, 'offered', lease));
+  return answer(context, 'offer', address, changesFor(addresses, 'offered', lease));
 }
 
-function bind(desk: Desk, address: string): ServerDecision {
-  const { addresses, settings, request } = desk;
+function bind(context: RequestContext, address: string): ServerDecision {
+  const { addresses, settings, request } = context;
   const untilMs = addresses.nowMs + settings.subnet.leaseSeconds * 1_000 + graceMs;
   const lease = { mac: request.mac, address, bound: true, untilMs };
-  return answer(desk, 'ack', address, changesFor(addresses, 'leased', lease));
+  return answer(context, 'ack', address, changesFor(addresses, 'leased', lease));
 }
 
 /**
@@ -193,8 +198,8 @@ function bind(desk: Desk, address: string): ServerDecision {
  * is not (a file that was lost): it keeps an address that nobody else has. For a stranger without a
  * lease we have no record and stay silent, unless the address is of another network.
  */
-function confirm(desk: Desk, address: string): ServerDecision {
-  const { addresses, request, settings } = desk;
+function confirm(context: RequestContext, address: string): ServerDecision {
+  const { addresses, request, settings } = context;
   const { mac } = request;
   const lease = addresses.book.leaseOf(mac);
   const onRecord =
@@ -202,16 +207,19 @@ function confirm(desk: Desk, address: string): ServerDecision {
   if (!onRecord) {
     return subnetHas(settings.plan.subnet, address)
       ? nothing('no record of this client')
-      : refuse(desk, address);
+      : refuse(context, address);
   }
-  return mayHave(addresses, mac, address) ? bind(desk, address) : refuse(desk, address);
+  return mayHave(addresses, mac, address) ? bind(context, address) : refuse(context, address);
 }
 
 /**
  * Only the client's own address, and few of them: a client that takes every address to be in
  * use (a switch that answers for all of them) must not use up the range.
  */
-function decline({ request, addresses, settings }: Desk, address: string): ServerDecision {
+function decline(
+  { request, addresses, settings }: RequestContext,
+  address: string,
+): ServerDecision {
   const { mac } = request;
   const { book, nowMs } = addresses;
   if (book.leaseOf(mac)?.address !== address) return nothing('declines what it has not');
@@ -228,7 +236,7 @@ function decline({ request, addresses, settings }: Desk, address: string): Serve
 }
 
 /** The address stays with the MAC until another client needs it (RFC 2131 §4.3.4). */
-function release({ request, addresses }: Desk, address: string): ServerDecision {
+function release({ request, addresses }: RequestContext, address: string): ServerDecision {
   const { mac } = request;
   const lease = addresses.book.leaseOf(mac);
   if (lease?.address !== address) return nothing('releases what it has not');
@@ -242,23 +250,23 @@ function release({ request, addresses }: Desk, address: string): ServerDecision 
 }
 
 function answer(
-  desk: Desk,
+  context: RequestContext,
   messageType: 'offer' | 'ack',
   address: string | undefined,
   changes: readonly LeaseChange[],
 ): ServerDecision {
-  const { permission, granted } = desk.state;
+  const { permission, granted } = context.state;
   // All that an answer depends on beside the question and the settings.
-  const key = `${messageType} ${address ?? ''} ${permission} ${loaderOf(desk)}`;
+  const key = `${messageType} ${address ?? ''} ${permission} ${loaderOf(context)}`;
   const before = granted?.get(key);
-  const made = before ?? grant(desk, messageType, address);
+  const made = before ?? grant(context, messageType, address);
   if (made === undefined) return nothing('identifiers that do not fit the answer');
   if (before === undefined && (granted?.size ?? grantedMax) < grantedMax) granted?.set(key, made);
   return { ...made, changes, notice: undefined };
 }
 
 /** The client's first loader, in words that distinguish all cases. */
-function loaderOf({ request: { boot, mac }, settings }: Desk): string {
+function loaderOf({ request: { boot, mac }, settings }: RequestContext): string {
   if (boot === undefined) return 'boots nothing';
   const loaders = settings.loadersOf(mac);
   return loaders === undefined ? 'nobody knows' : `=${loaders[boot.client.platform] ?? ''}`;
@@ -266,7 +274,7 @@ function loaderOf({ request: { boot, mac }, settings }: Desk): string {
 
 /** Undefined when the client's identifiers would not fit. */
 function grant(
-  { request, state, settings }: Desk,
+  { request, state, settings }: RequestContext,
   messageType: 'offer' | 'ack',
   address: string | undefined,
 ): GrantedBefore | undefined {
@@ -284,7 +292,7 @@ function grant(
   return { reply, reason: parts?.kind === 'nothing' ? parts.reason : messageType };
 }
 
-function refuse({ request, settings }: Desk, address: string): ServerDecision {
+function refuse({ request, settings }: RequestContext, address: string): ServerDecision {
   const reply = refusalReply(request.packet, `${address} is not yours here`, settings);
   return { reply, changes: [], notice: undefined, reason: `${address} refused` };
 }

@@ -44,7 +44,7 @@ export interface Piece {
   done(): void;
 }
 
-interface Kept {
+interface CachedFile {
   readonly version: string;
   readonly sizeBytes: number;
   /** By their number. */
@@ -58,7 +58,7 @@ const keep = (): void => undefined;
 export class FilePieces {
   readonly #limits: FilePiecesLimits;
   /** By path; the most recently used is last. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Map<string, CachedFile>();
   readonly #spare: Buffer[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -102,7 +102,7 @@ export class FilePieces {
     this.#spare.length = 0;
   }
 
-  #lend(path: string, kept: Kept, file: LazyFile): OpenFile {
+  #lend(path: string, kept: CachedFile, file: LazyFile): OpenFile {
     kept.readers += 1;
     kept.usedAtMs = performance.now();
     this.#kept.delete(path);
@@ -117,7 +117,7 @@ export class FilePieces {
   }
 
   /** P1, P2; undefined when there is no room for it. */
-  #keptFor(path: string, version: string, sizeBytes: number): Kept | undefined {
+  #keptFor(path: string, version: string, sizeBytes: number): CachedFile | undefined {
     // Another request may have begun to keep it meanwhile.
     const known = this.#kept.get(path);
     if (known?.version === version) return known;
@@ -156,7 +156,7 @@ export class FilePieces {
 
   async #pieceOf(
     path: string,
-    kept: Kept,
+    kept: CachedFile,
     file: LazyFile,
     at: number,
     bytesMax: number,
@@ -175,7 +175,7 @@ export class FilePieces {
   }
 
   /** Forgets the whole file when it changes meanwhile, or cannot be read. */
-  async #readKept(path: string, kept: Kept, lazy: LazyFile, number: number): Promise<Buffer> {
+  async #readKept(path: string, kept: CachedFile, lazy: LazyFile, number: number): Promise<Buffer> {
     try {
       const file = await lazy.opened();
       const at = number * keptPieceBytes;

@@ -53,16 +53,16 @@ function wrap(logger: Logger): Log {
 const causesMax = 8;
 
 /** A caught value, as an object of a line. */
-interface Described {
+interface ErrorFields {
   readonly kind: string;
   readonly message: string;
   /** Node's code: ECONNREFUSED and the like. */
   readonly code?: string;
   readonly stack?: string;
-  readonly cause?: Described;
+  readonly cause?: ErrorFields;
 }
 
-function described(caught: unknown, causesLeft: number): Described {
+function described(caught: unknown, causesLeft: number): ErrorFields {
   if (!(caught instanceof Error)) return { kind: typeof caught, message: cut(errorText(caught)) };
   const { name, message, stack, cause } = caught;
   const code: unknown = Reflect.get(caught, 'code');

@@ -159,8 +159,8 @@ async function connect(
   return speakTo(socket, peer, handlers, (parts, sent) => socket.send(parts, sent));
 }
 
-type Sent = (error: Error | null) => void;
-type Send = (parts: UdpParts, sent: Sent | undefined) => void;
+type SendCallback = (error: Error | null) => void;
+type Send = (parts: UdpParts, sent: SendCallback | undefined) => void;
 
 function speakTo(
   socket: Socket,

@@ -67,7 +67,7 @@ export async function openGuardedListener(
   let { tls } = options;
   const slots = new HandshakeSlots(limits, clock);
   /** By the address and port of their peer. */
-  const present = new Map<string, Arrived>();
+  const present = new Map<string, ArrivedConnection>();
   const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs, options.protocols));
   speaker.on('secureConnection', (socket) => {
     const arrived = present.get(peerOf(socket));
@@ -82,7 +82,7 @@ export async function openGuardedListener(
   });
   const listener = createListener({ pauseOnConnect: true, noDelay: true }, (socket) => {
     const peer = peerOf(socket);
-    const arrived = new Arrived(socket, limits, clock);
+    const arrived = new ArrivedConnection(socket, limits, clock);
     present.set(peer, arrived);
     socket.once('close', () => {
       if (present.get(peer) === arrived) present.delete(peer);
@@ -137,7 +137,7 @@ function handshakeProblem(
 const earlyBytesMax = 8 * 1024;
 
 /** A connection from its arrival on. */
-class Arrived {
+class ArrivedConnection {
   readonly #socket: Socket;
   readonly #limits: RpcLimits;
   readonly #clock: Clock;

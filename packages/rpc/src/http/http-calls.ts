@@ -32,7 +32,7 @@ import {
 import { limitsOfMethod } from '../bounds/method-limits.ts';
 import type { AdmittedCall } from '../server/admission.ts';
 import { type FailureParts, failureForCaller, serverClosing } from '../server/call-failures.ts';
-import type { HttpParts, OpenHttp } from '../server/http-face.ts';
+import type { HttpParts, OpenHttp } from '../server/http-parts.ts';
 import { readRequest } from '../server/requests.ts';
 import { unlessAborted, untilAborted } from '../wire/stream.ts';
 import { connectError } from './connect-error.ts';
@@ -65,7 +65,7 @@ const outcomeKey = createContextKey<Outcome | undefined>(undefined);
 /** A longer timeout of a client than a timer can have is refused by the library. */
 const timeoutMsMax = 2 ** 31 - 1;
 
-interface Served {
+interface ServedMethod {
   readonly method: DescMethod;
   readonly respond: UniversalHandler;
 }
@@ -111,7 +111,11 @@ interface Call {
   readonly body: IncomingBody;
 }
 
-async function answerCall(options: HttpCallsOptions, served: Served, call: Call): Promise<void> {
+async function answerCall(
+  options: HttpCallsOptions,
+  served: ServedMethod,
+  call: Call,
+): Promise<void> {
   const { exchange, arrival } = call;
   const { request } = exchange;
   const format = formatOf(request.headers['content-type'], served.method);
@@ -178,8 +182,8 @@ function crossSite(): ApiFailure {
   );
 }
 
-function routesOf(options: HttpCallsOptions): ReadonlyMap<string, Served> {
-  const routes = new Map<string, Served>();
+function routesOf(options: HttpCallsOptions): ReadonlyMap<string, ServedMethod> {
+  const routes = new Map<string, ServedMethod>();
   for (const { service, handlers } of options.services) {
     for (const method of service.methods) {
       const handler = handlers[method.localName];
@@ -208,7 +212,7 @@ function universal(
   return made;
 }
 
-interface Running {
+interface RunningCall {
   readonly request: unknown;
   readonly admitted: AdmittedCall;
   /** Aborted when the call is over, for every cause. */
@@ -218,7 +222,7 @@ interface Running {
 }
 
 /** The call that the library runs; throws the refusal. */
-function running(own: HandlerContext, path: string, parts: FailureParts): Running {
+function running(own: HandlerContext, path: string, parts: FailureParts): RunningCall {
   const outcome = own.values.get(outcomeKey);
   if (outcome === undefined) throw new Error(`${path} has come past its reading`);
   if (outcome.kind === 'refused') throw connectError(outcome.failure);

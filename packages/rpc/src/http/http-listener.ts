@@ -15,7 +15,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { Cancel, Clock } from '@rackwright/platform';
-import type { HttpListener } from '../server/http-face.ts';
+import type { HttpListener } from '../server/http-parts.ts';
 import type { RpcLimits } from '../wire/limits.ts';
 
 export type HttpLimits = Pick<

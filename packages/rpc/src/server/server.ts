@@ -54,7 +54,7 @@ import {
   IncomingRequests,
 } from './first-message.ts';
 import { grpcArrival } from './grpc-arrival.ts';
-import type { HttpListener, OpenHttp } from './http-face.ts';
+import type { HttpListener, OpenHttp } from './http-parts.ts';
 import { RefusedCalls } from './refused-calls.ts';
 import { readRequest, requestReader } from './requests.ts';
 
@@ -111,7 +111,7 @@ export interface ServerCounts extends ListenerCounts {
   readonly incomingEnded: number;
 }
 
-interface Shared {
+interface SharedParts {
   readonly admissions: Admissions;
   readonly pace: ((context: CallContext) => Pace) | undefined;
   readonly log: Log;
@@ -212,7 +212,7 @@ function sizesOf(services: readonly BoundService[]): ReadonlyMap<string, FirstSi
 }
 
 /** Its refusals are the same as those of handlers. */
-function admitting(shared: Shared): Admit {
+function admitting(shared: SharedParts): Admit {
   return (call, path, metadata) =>
     shared.admissions.admit(grpcArrival(call, path, metadata)).then(
       () => undefined,
@@ -224,7 +224,7 @@ function register(
   server: Server,
   { service, handlers }: BoundService,
   entrance: Entrance,
-  shared: Shared,
+  shared: SharedParts,
 ): void {
   for (const method of service.methods) {
     const handler = handlers[method.localName];
@@ -238,7 +238,7 @@ function register(
   }
 }
 
-function serveMethod(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+function serveMethod(method: DescMethod, handler: AnyHandler, path: string, shared: SharedParts) {
   switch (method.methodKind) {
     case 'unary':
       return ['unary', unary(method, handler, path, shared)] as const;
@@ -251,7 +251,7 @@ function serveMethod(method: DescMethod, handler: AnyHandler, path: string, shar
   }
 }
 
-function unary(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+function unary(method: DescMethod, handler: AnyHandler, path: string, shared: SharedParts) {
   return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
     void inScope(
       call,
@@ -267,7 +267,12 @@ function unary(method: DescMethod, handler: AnyHandler, path: string, shared: Sh
   };
 }
 
-function serverStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+function serverStreaming(
+  method: DescMethod,
+  handler: AnyHandler,
+  path: string,
+  shared: SharedParts,
+) {
   return (call: ServerWritableStream<Buffer, Buffer>): void => {
     void inScope(
       call,
@@ -285,7 +290,7 @@ function serverStreaming(method: DescMethod, handler: AnyHandler, path: string, 
   };
 }
 
-function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: SharedParts) {
   return (call: ServerDuplexStream<Buffer, Buffer>): void => {
     void inScope(
       call,
@@ -307,7 +312,7 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
 async function inScope(
   call: SurfaceCall,
   path: string,
-  shared: Shared,
+  shared: SharedParts,
   refuse: (status: CallRefusal) => void,
   work: (context: CallContext) => Promise<void>,
 ): Promise<void> {
@@ -325,7 +330,7 @@ async function inScope(
   }
 }
 
-function errorStatus(error: unknown, path: string, shared: Shared): CallRefusal {
+function errorStatus(error: unknown, path: string, shared: SharedParts): CallRefusal {
   return statusOf(failureForCaller(error, path, shared));
 }
 
@@ -336,7 +341,7 @@ function statusOf({ error }: ApiFailure): CallRefusal {
   return { code, details: message, metadata };
 }
 
-interface Open {
+interface OpenPort {
   readonly listener: GuardedListener;
   readonly http: HttpListener | undefined;
   readonly room: CallRoom;
@@ -344,7 +349,7 @@ interface Open {
 
 async function close(
   server: Server,
-  { listener, http, room }: Open,
+  { listener, http, room }: OpenPort,
   parts: Closing,
 ): Promise<void> {
   listener.close();

@@ -6,7 +6,7 @@ import { bad, type Read, value } from '@rackwright/platform';
 import { unknownArguments } from '../steps/arguments.ts';
 import type { Step } from '../steps/step.ts';
 
-type Given = agent.RunStep['arguments'];
+type ArgumentValues = agent.RunStep['arguments'];
 
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };
 
@@ -16,7 +16,7 @@ const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };
  */
 export function readNumbers(
   { typedArguments = [] }: Step['description'],
-  given: Given,
+  given: ArgumentValues,
 ): Read<Readonly<Record<string, number>>> {
   const names = typedArguments.map(({ name = '' }) => name);
   const unknown = unknownArguments(given, names);

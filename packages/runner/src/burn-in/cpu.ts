@@ -36,7 +36,7 @@ interface Thread {
 }
 
 /** The results of all threads. */
-interface Found {
+interface CalculationFindings {
   readonly threads: Thread[];
   errors: number;
   first: Finding | undefined;
@@ -52,7 +52,7 @@ async function calculateAll(
   const startMs = clock.nowMs();
   const beganMs = clock.suspendAwareMs();
   const heat = new Heat(context, machine, celsiusMax);
-  const found: Found = { threads: [], errors: 0, first: undefined };
+  const found: CalculationFindings = { threads: [], errors: 0, first: undefined };
   const note = (text: string): void => {
     found.errors += 1;
     found.first ??= { text };
@@ -103,7 +103,7 @@ async function calculateAll(
 }
 
 /** Every thread ends at least one round, unless one stands still. */
-function isOver({ threads }: Found, elapsedMs: number, durationMs: number): boolean {
+function isOver({ threads }: CalculationFindings, elapsedMs: number, durationMs: number): boolean {
   if (elapsedMs < durationMs) return false;
   const haveReported = threads.every(({ rounds, hasEnded }) => rounds > 0 || hasEnded);
   return haveReported || elapsedMs >= durationMs + silentMsMax;
@@ -115,11 +115,11 @@ function wrongParts(results: readonly string[]): string[] {
   return wrong.map(([part]) => part);
 }
 
-function roundsOf({ threads }: Found): number {
+function roundsOf({ threads }: CalculationFindings): number {
   return threads.reduce((sum, { rounds }) => sum + rounds, 0);
 }
 
-function tell(context: StepContext, found: Found, heat: Heat, percent: number): void {
+function tell(context: StepContext, found: CalculationFindings, heat: Heat, percent: number): void {
   const threads = counted(found.threads.length, 'thread');
   const rounds = counted(roundsOf(found), 'round');
   const state = stateWords(found.errors, heat);

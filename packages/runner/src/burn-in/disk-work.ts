@@ -41,14 +41,14 @@ export interface DiskTask {
 }
 
 /** Bytes that were moved, and how long that took. */
-interface Moved {
+interface TransferTally {
   bytes: number;
   ms: number;
 }
 
-export interface DiskFound {
-  readonly wrote: Moved;
-  readonly read: Moved;
+export interface DiskFindings {
+  readonly wrote: TransferTally;
+  readonly read: TransferTally;
   /** Wrong blocks and failed transfers. */
   errors: number;
   /** The first one; undefined: there was none. */
@@ -57,13 +57,13 @@ export interface DiskFound {
 }
 
 export type DiskOutcome =
-  | { readonly kind: 'worked'; readonly found: DiskFound }
+  | { readonly kind: 'worked'; readonly found: DiskFindings }
   /** Nothing was done to the disk, for that reason; `found` is empty. */
-  | { readonly kind: 'notBegun'; readonly reason: string; readonly found: DiskFound };
+  | { readonly kind: 'notBegun'; readonly reason: string; readonly found: DiskFindings };
 
 interface Work extends DiskTask {
   readonly context: StepContext;
-  readonly found: DiskFound;
+  readonly found: DiskFindings;
   /** Bytes of both phases, and how many of them are done. */
   readonly totalBytes: number;
   doneBytes: number;
@@ -73,8 +73,8 @@ interface Work extends DiskTask {
 /** Resolves also when the disk fails or the step is cancelled: with the findings until then. */
 export async function workDisk(context: StepContext, task: DiskTask): Promise<DiskOutcome> {
   const { target, held, limits } = task;
-  const none = (): Moved => ({ bytes: 0, ms: 0 });
-  const found: DiskFound = {
+  const none = (): TransferTally => ({ bytes: 0, ms: 0 });
+  const found: DiskFindings = {
     ...{ wrote: none(), read: none(), errors: 0, first: undefined, loss: undefined },
   };
   const sizes = target.device.regions.map(({ sizeBytes }) => spreadBytes(sizeBytes, limits.share));
@@ -208,7 +208,13 @@ function gateOf({ context, held, limits }: Work): TransferGate {
   };
 }
 
-function moved(work: Work, total: Moved, bytes: number, action: string, beganMs: number): void {
+function moved(
+  work: Work,
+  total: TransferTally,
+  bytes: number,
+  action: string,
+  beganMs: number,
+): void {
   const { target, tell, context, found, totalBytes } = work;
   total.bytes += bytes;
   work.doneBytes += bytes;

@@ -22,7 +22,7 @@ import type { DeviceListing } from '../machine/block-devices.ts';
 import { guardIdentity } from '../steps/guard.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
-import { type DiskFound, type DiskLimits, workDisk } from './disk-work.ts';
+import { type DiskFindings, type DiskLimits, workDisk } from './disk-work.ts';
 import { Heat } from './heat.ts';
 import { type BurnInPartInit, endOf, failedEnd, perSecond, stateWords } from './result.ts';
 
@@ -122,24 +122,26 @@ async function workAll(
 }
 
 /** A lost disk outranks findings on others: a reader looks for it first. */
-function typeOf(losses: readonly DiskFound['loss'][]): { readonly type?: FailedAttempt['type'] } {
+function typeOf(losses: readonly DiskFindings['loss'][]): {
+  readonly type?: FailedAttempt['type'];
+} {
   if (losses.includes('changed')) return { type: 'deviceChanged' };
   return losses.includes('vanished') ? { type: 'deviceVanished' } : {};
 }
 
-interface Judged {
+interface JudgedDisk {
   readonly part: BurnInPartInit;
   /** None: the disk passes. */
   readonly problems: readonly string[];
-  readonly loss: DiskFound['loss'];
+  readonly loss: DiskFindings['loss'];
 }
 
 function judge(
   { identity, device }: Target,
-  work: DiskFound,
+  work: DiskFindings,
   after: DeviceListing,
   { heat, leastRate }: { readonly heat: Heat; readonly leastRate: number },
-): Judged {
+): JudgedDisk {
   const now = after.devices.find((each) => deviceIdentity(each) === identity);
   heat.note(now?.health?.temperatureCelsius);
   const { wrote, read, errors } = work;

@@ -1,7 +1,7 @@
 import { BurnInKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { NetworkCard } from '../machine/burn-in-machine.ts';
-import type { ExchangeOutcome, ExchangeWanted } from '../session/exchange.ts';
+import type { ExchangeOutcome, ExchangePayload } from '../session/exchange.ts';
 import type { StepContext } from '../steps/step.ts';
 import { runStep } from '../steps/steps.fixture.ts';
 import { keptOf, on } from './burn-in.fixture.ts';
@@ -18,12 +18,12 @@ function card(name: string, change: Partial<NetworkCard> = {}): NetworkCard {
 }
 
 /** All of it is moved at 20 MB/s. */
-function done({ bytes }: ExchangeWanted): ExchangeOutcome {
+function done({ bytes }: ExchangePayload): ExchangeOutcome {
   const moved = { bytes, ms: bytes / 20_000 };
   return { kind: 'done', sent: moved, received: moved };
 }
 
-function changed({ bytes }: ExchangeWanted, problem: string): ExchangeOutcome {
+function changed({ bytes }: ExchangePayload, problem: string): ExchangeOutcome {
   const moved = { bytes, ms: bytes / 20_000 };
   return { kind: 'changed', sent: moved, received: moved, problem };
 }
@@ -32,12 +32,12 @@ function changed({ bytes }: ExchangeWanted, problem: string): ExchangeOutcome {
 async function burn(
   after: readonly NetworkCard[],
   given: Record<string, string> = {},
-  ends: readonly ((wanted: ExchangeWanted) => ExchangeOutcome)[] = [done],
+  ends: readonly ((wanted: ExchangePayload) => ExchangeOutcome)[] = [done],
   more: Partial<StepContext> = {},
 ) {
   const looks = [[card('eno1'), card('eno2')], after];
   const asked: number[] = [];
-  const exchange = async (wanted: ExchangeWanted): Promise<ExchangeOutcome> => {
+  const exchange = async (wanted: ExchangePayload): Promise<ExchangeOutcome> => {
     const end = ends[Math.min(asked.length, ends.length - 1)] ?? done;
     asked.push(wanted.bytes);
     return end(wanted);
@@ -73,7 +73,7 @@ test.each<[Partial<NetworkCard>, Record<string, string>, string]>([
 });
 
 test('bytes that arrive changed are found, also where no card is known to carry them', async () => {
-  const wrong = (wanted: ExchangeWanted) => changed(wanted, 'what was sent arrived changed');
+  const wrong = (wanted: ExchangePayload) => changed(wanted, 'what was sent arrived changed');
   const { end, kept } = await burn([], {}, [wrong, done]);
   const problem = 'network: 1 wrong exchange: what was sent arrived changed';
   expect(end.result).toMatchObject({ type: 'hardwareDefect', message: problem });

@@ -194,7 +194,7 @@ function carriersOf(
   });
 }
 
-interface Judged {
+interface JudgedNetwork {
   readonly parts: readonly BurnInPartInit[];
   readonly problems: readonly string[];
   readonly type?: FailedAttempt['type'];
@@ -207,7 +207,7 @@ function judge(
   work: Work,
   carriers: readonly Carrier[],
   { rate_min: rateMin = 0, link_min: linkMin = 0 }: Readonly<Record<string, number>>,
-): Judged {
+): JudgedNetwork {
   const { sent, received, wantedBytes, exchanges, errors, first, state } = work;
   const rates = [perSecond(sent.bytes, sent.ms), perSecond(received.bytes, received.ms)] as const;
   const least = sent.bytes === 0 ? 0 : rateMin * 1_000_000;

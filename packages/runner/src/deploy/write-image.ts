@@ -72,7 +72,7 @@ const failureTypes: {
 };
 
 /** A well-formed order. */
-interface Wanted {
+interface ImageOrder {
   readonly deployment: agent.Deployment;
   readonly file: runner.ImageFile;
   readonly image: ImageFile;
@@ -81,7 +81,7 @@ interface Wanted {
 }
 
 /** All that is known before the disk is opened. */
-interface Work extends Wanted {
+interface Work extends ImageOrder {
   readonly context: StepContext;
   readonly tools: ImageTools;
   readonly device: DeviceFacts;
@@ -234,7 +234,7 @@ function failureOf(
   return { result: { kind: 'failed', type, message: lost, observations } };
 }
 
-function readWanted(context: StepContext): Read<Wanted> {
+function readWanted(context: StepContext): Read<ImageOrder> {
   const { order, imageFile: file, imageEndpoint, phoneHomeUrl = '' } = context;
   const { deployment, mode } = order;
   if (mode !== agent.StepMode.RUN) return bad('mode: an image can only be written, not checked');

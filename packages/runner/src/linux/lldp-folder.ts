@@ -12,7 +12,7 @@ const cardsMax = 32;
 /** Neighbours of one inventory: it is one bounded record. */
 const neighborsOfAllMax = 32;
 
-interface Heard {
+interface HeardNeighbors {
   readonly neighbors: Neighbor[];
   readonly listenedSeconds: number;
 }
@@ -21,12 +21,12 @@ interface Heard {
 export async function heardOn(
   names: readonly string[],
   roots: SysRoots,
-): Promise<ReadonlyMap<string, Heard>> {
+): Promise<ReadonlyMap<string, HeardNeighbors>> {
   const folder = `${roots.run ?? '/run'}/rackwright/lldp`;
   const [uptime = ''] = (await readText(roots.proc, 'uptime')).split('.');
   const cards = names.slice(0, cardsMax);
   const ofEachMax = Math.max(1, Math.floor(neighborsOfAllMax / cards.length));
-  const found = new Map<string, Heard>();
+  const found = new Map<string, HeardNeighbors>();
   for (const name of cards) {
     const since = await readText(folder, `${name}.since`);
     if (!/^\d{1,10}$/.test(since)) continue;

@@ -142,7 +142,7 @@ async function install(work: Work, image: PreparedImage): Promise<InstalledDisk>
   checkFits(sizeBytes, disk);
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
   const content = noLonger(image.content, declared);
-  const done: Done = { written: 0, readBack: 0, hasEnded: false };
+  const done: ContentProgress = { written: 0, readBack: 0, hasEnded: false };
   const report = (bytes: number): void => {
     done.readBack += bytes;
     tellDone(work, done, sizeBytes);
@@ -280,7 +280,7 @@ function* inPieces(content: Content): Generator<Content, void, undefined> {
 }
 
 /** Bytes of the content. */
-interface Done {
+interface ContentProgress {
   written: number;
   readBack: number;
   /** All of it has arrived. */
@@ -291,7 +291,7 @@ async function write(
   work: Work,
   writer: DiskWriter,
   content: AsyncIterable<Content>,
-  done: Done,
+  done: ContentProgress,
   sizeBytes: number | undefined,
 ): Promise<WrittenContent> {
   for await (const piece of content) {
@@ -307,7 +307,7 @@ async function write(
 
 function tellDone(
   { disk, progress }: Work,
-  { written, readBack, hasEnded }: Done,
+  { written, readBack, hasEnded }: ContentProgress,
   sizeBytes = disk.sizeBytes,
 ): void {
   const allBytes = hasEnded ? written : sizeBytes;

@@ -31,7 +31,7 @@ export type ExchangeOutcome =
   | { readonly kind: 'broken'; readonly reason: string };
 
 /** The bytes to send; the agent sends as many. */
-export interface ExchangeWanted {
+export interface ExchangePayload {
   /** 1 to {@link exchangeBytesMax}. */
   readonly bytes: number;
   /** Repeated until it is enough; not empty. */
@@ -57,7 +57,7 @@ export interface ExchangeParts {
 /** Never rejects. */
 export async function exchangeBytes(
   parts: ExchangeParts,
-  wanted: ExchangeWanted,
+  wanted: ExchangePayload,
 ): Promise<ExchangeOutcome> {
   const over = new AbortController();
   const signal = AbortSignal.any([parts.signal, over.signal]);
@@ -70,9 +70,9 @@ export async function exchangeBytes(
   }
 }
 
-async function converse(parts: ExchangeParts, wanted: ExchangeWanted): Promise<ExchangeOutcome> {
+async function converse(parts: ExchangeParts, wanted: ExchangePayload): Promise<ExchangeOutcome> {
   const sender = new Sender(parts, wanted);
-  const heard = new Heard(parts.clock, wanted, sender);
+  const heard = new IncomingBytes(parts.clock, wanted, sender);
   try {
     for await (const { message } of parts.open(sender.requests(), parts.signal)) {
       const end = heard.take(message);
@@ -88,11 +88,11 @@ async function converse(parts: ExchangeParts, wanted: ExchangeWanted): Promise<E
 /** The bytes to the agent. */
 class Sender {
   readonly #parts: ExchangeParts;
-  readonly #wanted: ExchangeWanted;
+  readonly #wanted: ExchangePayload;
   readonly #ready = Promise.withResolvers<void>();
   readonly #hash = createHash('sha256');
 
-  constructor(parts: ExchangeParts, wanted: ExchangeWanted) {
+  constructor(parts: ExchangeParts, wanted: ExchangePayload) {
     this.#parts = parts;
     this.#wanted = wanted;
   }
@@ -123,7 +123,7 @@ class Sender {
 }
 
 /** The bytes from the agent. */
-class Heard {
+class IncomingBytes {
   readonly #clock: Clock;
   readonly #bytes: number;
   readonly #sender: Sender;
@@ -135,7 +135,7 @@ class Heard {
   #problem: string | undefined;
   #hasReceived = false;
 
-  constructor(clock: Clock, { bytes }: ExchangeWanted, sender: Sender) {
+  constructor(clock: Clock, { bytes }: ExchangePayload, sender: Sender) {
     this.#clock = clock;
     this.#bytes = bytes;
     this.#sender = sender;

@@ -7,7 +7,7 @@ import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, FailedAttempt, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
-import type { ExchangeOutcome, ExchangeWanted } from '../session/exchange.ts';
+import type { ExchangeOutcome, ExchangePayload } from '../session/exchange.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 
 /** The stage of one device, as in an interrupted step's `last_progress`. */
@@ -46,7 +46,7 @@ export interface StepContext {
   /** The image of the host, as the agent serves it. */
   readonly imageFile?: runner.ImageFile | undefined;
   /** Bytes to the agent and back; never rejects. Absent: there is no agent for that. */
-  readonly exchange?: (wanted: ExchangeWanted) => Promise<ExchangeOutcome>;
+  readonly exchange?: (wanted: ExchangePayload) => Promise<ExchangeOutcome>;
   /** The traceparent (W3C Trace Context) for the step's own calls; unset: there is none. */
   readonly traceParent?: string;
   /** The URL for the image's phone-home; empty: none. It is a credential, and is shown nowhere. */

@@ -69,7 +69,7 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
   const { address = '127.0.0.1', port = 0, identity } = options;
   const service = new RedfishService(nodeClock(), options);
   const certificate = await selfSigned(identity.serial, address);
-  const served = new Served(service, certificate);
+  const served = new ServedBmc(service, certificate);
   await served.listen(address, port);
   const { certificateSha256, certificatePem } = certificate;
   return {
@@ -105,7 +105,7 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
   };
 }
 
-class Served {
+class ServedBmc {
   readonly calls: RecordedCall[] = [];
   readonly #service: RedfishService;
   readonly #server: Server;

@@ -39,7 +39,7 @@ interface Layer {
   readonly size: number;
 }
 
-interface Kept {
+interface StoredContent {
   readonly bytes: Buffer;
   readonly mediaType: string;
 }
@@ -88,7 +88,7 @@ export async function startSoftwareRegistry(
 /** Its content, and its answers. */
 class Content {
   /** Blobs and manifests, by their digest. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Map<string, StoredContent>();
   /** "REPOSITORY:TAG" → digest. */
   readonly #tags = new Map<string, string>();
   /** Path → the bytes so far. */

@@ -86,7 +86,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stat
 }
 
 /** Something to be done in the next transaction. */
-interface Pending {
+interface QueuedDecision {
   /** Inside the transaction; the returned function answers the caller, after the commit. */
   decide(): () => void;
   /** Nobody knows whether it was done. */
@@ -117,7 +117,7 @@ class SqliteStore implements StateStore {
   readonly #random: Random;
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #bell = new Bell();
-  readonly #pending: Pending[] = [];
+  readonly #pending: QueuedDecision[] = [];
   /** Copies whose first pages are not read yet: writes wait for these. */
   #copiesBeginning = 0;
 
@@ -317,7 +317,7 @@ class SqliteStore implements StateStore {
     return this.#retention.historyPrefixes.some((prefix) => isUnder(prefix, key));
   }
 
-  #answerUnknown(group: readonly Pending[], error: unknown): void {
+  #answerUnknown(group: readonly QueuedDecision[], error: unknown): void {
     const reason = errorText(error);
     for (const each of group) each.fail(reason);
     if (sqliteCode(error) === SQLITE_FULL) return;

@@ -5,7 +5,7 @@
  */
 import type { StoreRevision } from '../contract.ts';
 
-export interface Waiting {
+export interface WaitingKey {
   readonly revision: StoreRevision;
   /** Changes of the key that the table has not counted. */
   readonly added: number;
@@ -17,10 +17,10 @@ const BEHIND_COLLECTION = '.';
 const AFTER_COLLECTION = '/';
 
 export class WaitingKeys {
-  readonly #byKey: Map<string, Waiting>;
+  readonly #byKey: Map<string, WaitingKey>;
   readonly #ofCollection = new Map<string, Set<string>>();
 
-  constructor(waiting: Iterable<readonly [string, Waiting]> = []) {
+  constructor(waiting: Iterable<readonly [string, WaitingKey]> = []) {
     this.#byKey = new Map(waiting);
     for (const key of this.#byKey.keys()) this.#note(key);
   }
@@ -29,11 +29,11 @@ export class WaitingKeys {
     return this.#byKey.size;
   }
 
-  get(key: string): Waiting | undefined {
+  get(key: string): WaitingKey | undefined {
     return this.#byKey.get(key);
   }
 
-  set(key: string, waiting: Waiting): void {
+  set(key: string, waiting: WaitingKey): void {
     const { size } = this.#byKey;
     this.#byKey.set(key, waiting);
     if (this.#byKey.size > size) this.#note(key);

@@ -96,10 +96,10 @@ function wantBoolean(type: ValueType | undefined, word: string, at: number, repo
   report({ at, message });
 }
 
-type Compared = Extract<Expression, { kind: 'compare' }>;
+type CompareExpression = Extract<Expression, { kind: 'compare' }>;
 
 function checkComparison(
-  compared: Compared,
+  compared: CompareExpression,
   left: ValueType | undefined,
   right: ValueType | undefined,
   report: Report,
@@ -112,7 +112,7 @@ function checkComparison(
 }
 
 function comparisonProblem(
-  operator: Compared['operator'],
+  operator: CompareExpression['operator'],
   left: ValueType,
   right: ValueType,
 ): string | undefined {
@@ -145,7 +145,7 @@ function isNumber(type: ValueType): boolean {
 }
 
 /** A state that no step can be in is never equal to one. */
-function checkStates({ left, right }: Compared, report: Report): void {
+function checkStates({ left, right }: CompareExpression, report: Report): void {
   const [state, other] = isState(left) ? [left, right] : [right, left];
   if (!isState(state)) return;
   const literals = other.kind === 'list' ? other.items : [other];

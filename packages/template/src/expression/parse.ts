@@ -36,7 +36,7 @@ export function parseExpression(text: string, limits = written): ExpressionResul
   return { kind: 'bad', at: next.at, message };
 }
 
-type Read = Expression | ExpressionProblem;
+type ParsedExpression = Expression | ExpressionProblem;
 
 class Reader {
   readonly #tokens: readonly Token[];
@@ -52,15 +52,19 @@ class Reader {
     return this.#tokens[Math.min(this.#position, this.#tokens.length - 1)] as Token;
   }
 
-  or(depth: number): Read {
+  or(depth: number): ParsedExpression {
     return this.#joined('or', depth, (below) => this.#and(below));
   }
 
-  #and(depth: number): Read {
+  #and(depth: number): ParsedExpression {
     return this.#joined('and', depth, (below) => this.#not(below));
   }
 
-  #joined(word: 'and' | 'or', depth: number, operand: (depth: number) => Read): Read {
+  #joined(
+    word: 'and' | 'or',
+    depth: number,
+    operand: (depth: number) => ParsedExpression,
+  ): ParsedExpression {
     let left = operand(depth);
     for (let deeper = depth; !('message' in left) && this.#isWord(word); deeper += 1) {
       const { at } = this.#take();
@@ -72,7 +76,7 @@ class Reader {
     return left;
   }
 
-  #not(depth: number): Read {
+  #not(depth: number): ParsedExpression {
     if (!this.#isWord('not')) return this.#comparison(depth);
     const { at } = this.#take();
     if (depth >= this.#depthMax) return tooDeep(at);
@@ -80,7 +84,7 @@ class Reader {
     return 'message' in operand ? operand : { kind: 'not', operand, at };
   }
 
-  #comparison(depth: number): Read {
+  #comparison(depth: number): ParsedExpression {
     const left = this.#operand(depth);
     if ('message' in left) return left;
     const { at } = this.next;
@@ -102,7 +106,7 @@ class Reader {
     return found;
   }
 
-  #operand(depth: number): Read {
+  #operand(depth: number): ParsedExpression {
     const token = this.#take();
     const { at } = token;
     if (depth >= this.#depthMax) return tooDeep(at);
@@ -127,7 +131,7 @@ class Reader {
     return { at, message };
   }
 
-  #named({ text, at }: Token, depth: number): Read {
+  #named({ text, at }: Token, depth: number): ParsedExpression {
     if (this.#isSign('(')) {
       this.#take();
       const given = this.#items(')', at, depth);
@@ -197,7 +201,7 @@ class Reader {
 
 const digitsMax = 18;
 
-function numberOf({ text, at }: Token): Read {
+function numberOf({ text, at }: Token): ParsedExpression {
   if (text.replace('-', '').length > digitsMax) {
     return { at, message: `a number has at most ${digitsMax} digits` };
   }

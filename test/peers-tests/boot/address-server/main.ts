@@ -20,14 +20,14 @@ import {
 } from '@rackwright/platform/node';
 
 /** The argument: what the boot path is told, and the MACs of the rack's hosts. */
-interface Told {
+interface ServerArguments {
   readonly config: BootConfig;
   readonly knownMacs: readonly string[];
   /** All of them may boot the runner. */
   readonly granted?: boolean;
 }
 
-const { config, knownMacs, granted = false } = JSON.parse(process.argv[2] ?? '') as Told;
+const { config, knownMacs, granted = false } = JSON.parse(process.argv[2] ?? '') as ServerArguments;
 const hosts = knownMacs.map((mac, index) => {
   return { hostUid: `u${index}`, hostName: `host${index}`, macs: [mac] };
 });

@@ -57,7 +57,7 @@ export const exportErasures = buildCommand({
       const trust = await erasures.getTrust({});
       const pem = new TextEncoder().encode(trust.erasurePublicKeyPem);
       await io.writeFile(`${flags.folder}/trust.pem`, pem);
-      const inTime = ({ createTime }: Signed) => {
+      const inTime = ({ createTime }: SignedStatement) => {
         const atMs = createTime === undefined ? Number.NaN : timestampMs(createTime);
         return atMs >= fromMs && atMs < toMs;
       };
@@ -78,7 +78,7 @@ export const exportErasures = buildCommand({
   },
 });
 
-interface Signed {
+interface SignedStatement {
   readonly name: string;
   readonly createTime?: Timestamp | undefined;
   readonly statement: Uint8Array;
@@ -89,7 +89,9 @@ interface Signed {
 async function writeAll(
   io: CommandIo,
   folder: string,
-  fetch: (pageToken: string) => Promise<{ signed: readonly Signed[]; nextPageToken: string }>,
+  fetch: (
+    pageToken: string,
+  ) => Promise<{ signed: readonly SignedStatement[]; nextPageToken: string }>,
 ): Promise<number> {
   let count = 0;
   let pageToken = '';

@@ -238,12 +238,12 @@ export function fleetChange(flags: FleetFlags): FleetChange {
 }
 
 /** A field that becomes something else than it is. */
-interface Changed {
+interface FieldChange {
   readonly at: string;
   readonly value: (now: FleetSpec) => unknown;
 }
 
-function severalChanges(flags: FleetFlags): Changed[] {
+function severalChanges(flags: FleetFlags): FieldChange[] {
   return severalNames.flatMap((name) => {
     const added = flags[name];
     const gone = flags[takesBack(name)];
@@ -337,7 +337,7 @@ function changed(
 }
 
 /** What `--pool-priority` makes of the priorities of pools. Throws `UsageError`. */
-function poolChanges(texts: readonly string[] | undefined): Changed[] {
+function poolChanges(texts: readonly string[] | undefined): FieldChange[] {
   if (texts === undefined) return [];
   const at = 'pools';
   if (isNone(texts)) return [{ at, value: () => [] }];

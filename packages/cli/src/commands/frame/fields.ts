@@ -20,7 +20,7 @@ export interface FlagField<Flag extends FlagOf = FlagOf> {
   readonly clears?: boolean;
 }
 
-type Given<Flag> = Flag extends { readonly kind: 'boolean' }
+type FlagValue<Flag> = Flag extends { readonly kind: 'boolean' }
   ? boolean
   : Flag extends { readonly kind: 'enum'; readonly values: readonly (infer Word)[] }
     ? Word
@@ -34,7 +34,7 @@ type Given<Flag> = Flag extends { readonly kind: 'boolean' }
 export function field<const Flag extends FlagOf>(
   flag: Flag,
   at: string,
-  as?: (given: Given<Flag>) => unknown,
+  as?: (given: FlagValue<Flag>) => unknown,
 ): FlagField<Flag> {
   return as === undefined ? { flag, at } : { flag, at, as };
 }
@@ -45,7 +45,7 @@ type Table = Readonly<Record<string, FlagField>>;
 export type FlagsOf<T extends Table> = { readonly [K in keyof T]: T[K]['flag'] };
 
 /** The values of these flags; any may be left out. */
-export type ValuesOf<T extends Table> = { readonly [K in keyof T]?: Given<T[K]['flag']> };
+export type ValuesOf<T extends Table> = { readonly [K in keyof T]?: FlagValue<T[K]['flag']> };
 
 /** The flags of a table. */
 export function flagsOf<T extends Table>(table: T): FlagsOf<T> {

@@ -22,7 +22,7 @@ const patienceMs = 1_500;
 /** Names that are proposed at once; more of them would not help. */
 const proposedMost = 100;
 
-interface Named {
+interface NamedResource {
   readonly name: string;
 }
 
@@ -30,7 +30,7 @@ type Ask = (
   connection: Connection,
   filter: string,
   options: CallOptions,
-) => Promise<readonly Named[]>;
+) => Promise<readonly NamedResource[]>;
 
 const pageSize = proposedMost;
 

@@ -6,7 +6,7 @@
  */
 
 import type { CommandIo } from '../../command-io.ts';
-import { barLine, plainLine, type WorkSeen } from '../../output/progress.ts';
+import { barLine, plainLine, type WorkProgress } from '../../output/progress.ts';
 
 /** How often a bar is drawn again, milliseconds: its times move though nothing else does. */
 const drawEveryMs = 1_000;
@@ -14,7 +14,7 @@ const drawEveryMs = 1_000;
 /** The place where progress is shown. */
 export interface ProgressView {
   /** Shows the result of `see` from now on; on a terminal it is called again every second. */
-  show(see: () => WorkSeen): void;
+  show(see: () => WorkProgress): void;
   /** Ends it; nothing of a bar stays. */
   end(): void;
 }
@@ -28,7 +28,7 @@ export function progressView(io: CommandIo): ProgressView {
   return err.columns === undefined ? plainView(io) : barView(err.columns);
 
   function barView(columns: number): ProgressView {
-    let see: (() => WorkSeen) | undefined;
+    let see: (() => WorkProgress) | undefined;
     let cancel: (() => void) | undefined;
     const draw = () => {
       if (see === undefined) return;

@@ -149,14 +149,14 @@ interface HostListOptions {
   readonly orderBy?: string;
 }
 
-type Found = Pick<ListHostsResponse, 'hosts' | 'unreadable'>;
+type FoundHosts = Pick<ListHostsResponse, 'hosts' | 'unreadable'>;
 
 /** A table needs no inventory; output for programs has every field. */
 async function allHosts(
   client: HostClient,
   { output }: SharedFlags,
   asked: HostListOptions,
-): Promise<Found> {
+): Promise<FoundHosts> {
   const view = isForPrograms(output) ? HostView.FULL : HostView.BASIC;
   const unreadable: ListHostsResponse['unreadable'] = [];
   const hosts = await allPages(
@@ -172,7 +172,7 @@ async function allHosts(
 async function showHosts(
   io: CommandIo,
   flags: SharedFlags,
-  found: Found,
+  found: FoundHosts,
   columns?: readonly TextColumn<Host>[],
 ): Promise<void> {
   if (isForPrograms(flags.output)) {

@@ -32,12 +32,17 @@ const aliases = hostAliases;
 
 const withPlans = callsOf(PlanService);
 
-type Wanted = NonNullable<
+type PlannedRunInit = NonNullable<
   Extract<MessageInitShape<typeof PlanRunRequestSchema>, { readonly $typeName?: never }>['run']
 >;
 
 /** Asks for a plan and prints it. */
-async function plan(io: CommandIo, flags: SharedFlags, id: string, run: Wanted): Promise<void> {
+async function plan(
+  io: CommandIo,
+  flags: SharedFlags,
+  id: string,
+  run: PlannedRunInit,
+): Promise<void> {
   const parent = resourceName('hosts', id);
   const answer = await withPlans(io, flags, (plans) => plans.planRun({ parent, run }));
   if (isForPrograms(flags.output)) printAs(io, flags.output, PlanSchema, answer);

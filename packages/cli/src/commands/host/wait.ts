@@ -11,7 +11,7 @@ import type { Clock } from '@rackwright/platform';
 import { createClient } from '@rackwright/rpc';
 import type { CommandIo } from '../../command-io.ts';
 import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
-import { type WorkSeen, workOf } from '../../output/progress.ts';
+import { type WorkProgress, workOf } from '../../output/progress.ts';
 import type { Connection } from '../../settings.ts';
 import { type ProgressView, progressView } from '../frame/progress.ts';
 import { type OpenWatch, watchResumed } from '../frame/resumed-watch.ts';
@@ -125,7 +125,7 @@ function seenHost(clock: Clock, hosts: HostClient, first: Host) {
   learnUsual();
   return {
     host: () => host,
-    work: (): WorkSeen => workOf(host, clock.nowMs(), usualMs),
+    work: (): WorkProgress => workOf(host, clock.nowMs(), usualMs),
     /** Whether it is deleted; undefined: the event does not say. */
     take: ({ kind, host: current }: WatchHostsResponse): boolean | undefined => {
       // All hosts have been sent, and this one was not among them.

@@ -121,11 +121,11 @@ function target(given: string) {
 }
 
 /** A file that is to be a layer. */
-interface Read extends WrittenLayer {
+interface LayerFile extends WrittenLayer {
   readonly path: string;
 }
 
-async function layersOf(io: CommandIo, flags: PushFlags, disk: string): Promise<Read[]> {
+async function layersOf(io: CommandIo, flags: PushFlags, disk: string): Promise<LayerFile[]> {
   const { kernel, initrd = [], kernelArguments } = flags;
   if (disk === 'none' && kernel === undefined) {
     throw new UsageError('there is nothing to push: name a disk, or --kernel');
@@ -133,7 +133,7 @@ async function layersOf(io: CommandIo, flags: PushFlags, disk: string): Promise<
   if (kernel === undefined && (initrd.length > 0 || kernelArguments !== undefined)) {
     throw new UsageError('--initrd and --kernel-arguments need --kernel');
   }
-  const layers: Read[] = [];
+  const layers: LayerFile[] = [];
   if (disk !== 'none') layers.push(await diskLayer(io, flags, disk));
   if (kernel !== undefined) {
     const read = await readWhole(io, kernel);
@@ -146,7 +146,7 @@ async function layersOf(io: CommandIo, flags: PushFlags, disk: string): Promise<
   return layers;
 }
 
-async function diskLayer(io: CommandIo, flags: PushFlags, path: string): Promise<Read> {
+async function diskLayer(io: CommandIo, flags: PushFlags, path: string): Promise<LayerFile> {
   const declared = { ...declaredBy(nameOf(path), ''), ...pickGiven(flags) };
   const { format = 'raw', compression = 'none' } = declared;
   const read = await readWhole(io, path);
@@ -166,7 +166,7 @@ async function contentOf(
   io: CommandIo,
   path: string,
   compression: DiskCompression,
-  { digest, sizeBytes }: Pick<Read, 'digest' | 'sizeBytes'>,
+  { digest, sizeBytes }: Pick<LayerFile, 'digest' | 'sizeBytes'>,
 ): Promise<{ contentBytes?: number; contentDigest?: Digest }> {
   if (compression === 'none') return { contentBytes: sizeBytes, contentDigest: digest };
   if (compression === 'xz') return {};
@@ -187,7 +187,7 @@ async function contentOf(
   }
 }
 
-async function readWhole(io: CommandIo, path: string): Promise<Omit<Read, 'role'>> {
+async function readWhole(io: CommandIo, path: string): Promise<Omit<LayerFile, 'role'>> {
   io.err.write(`reads ${path}\n`);
   try {
     return { path, title: nameOf(path), ...(await hashed(chunksOf(io, path))) };
@@ -247,17 +247,17 @@ async function fileText(io: CommandIo, path: string): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-interface Pushed {
+interface ImagePush {
   readonly repository: string;
   readonly tag: string;
-  readonly layers: readonly Read[];
+  readonly layers: readonly LayerFile[];
   readonly flags: PushFlags;
 }
 
 async function push(
   io: CommandIo,
   access: RegistryAccess,
-  { repository, tag, layers, flags }: Pushed,
+  { repository, tag, layers, flags }: ImagePush,
 ): Promise<Digest> {
   if (io.web === undefined) throw new UsageError('no registry can be reached from here');
   const publisher = new RegistryPublisher(io.web, access);

@@ -8,7 +8,7 @@ import {
 import type { CommandIo } from '../../command-io.ts';
 import { NeverReached } from '../../failure.ts';
 import { poolLine } from '../../output/pool.ts';
-import type { WorkSeen } from '../../output/progress.ts';
+import type { WorkProgress } from '../../output/progress.ts';
 import { progressView } from '../frame/progress.ts';
 import { watchResumed } from '../frame/resumed-watch.ts';
 import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
@@ -63,7 +63,7 @@ function isDone(pool: Pool, explain: string): boolean {
   return isCurrent(pool);
 }
 
-function workOf(pool: Pool, elapsedMs: number): WorkSeen {
+function workOf(pool: Pool, elapsedMs: number): WorkProgress {
   const { hostCount = 0, currentCount = 0 } = pool.status ?? {};
   return {
     text: poolLine(pool),

@@ -12,7 +12,7 @@ import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
 import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags } from '../../flags.ts';
-import { type FleetSeen, topLines } from '../../output/top.ts';
+import { type FleetOverview, topLines } from '../../output/top.ts';
 import type { Connection, ConnectionFlags } from '../../settings.ts';
 import { withConnection } from '../frame/calls.ts';
 import { pause } from '../frame/pause.ts';
@@ -88,8 +88,8 @@ async function watchScreen(
 async function refreshAgain(
   io: CommandIo,
   connection: Connection,
-  before: FleetSeen,
-): Promise<FleetSeen> {
+  before: FleetOverview,
+): Promise<FleetOverview> {
   try {
     return await refresh(io, connection, rowsOf(io));
   } catch (error) {
@@ -98,7 +98,7 @@ async function refreshAgain(
   }
 }
 
-function draw(io: CommandIo, seen: FleetSeen): void {
+function draw(io: CommandIo, seen: FleetOverview): void {
   const { out, clock } = io;
   const lines = topLines(seen, clock.nowMs(), out.columns).slice(0, rowsOf(io));
   out.write(`${screen.home}${lines.map((line) => `${line}\x1b[K`).join('\r\n')}\x1b[J`);
@@ -114,7 +114,7 @@ async function refresh(
   { clock }: CommandIo,
   { channel, defaults, server }: Connection,
   most: number,
-): Promise<FleetSeen> {
+): Promise<FleetOverview> {
   const deadlineMs = clock.nowMs() + refreshTimeoutMs;
   const options = { deadlineMs };
   const hosts = createClient(HostService, channel, defaults);

@@ -3,7 +3,7 @@ import { type Workflow, type WorkflowRun, WorkflowRunState } from '@rackwright/m
 import type { CommandIo } from '../../command-io.ts';
 import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
 import { enumName } from '../../output/enum-name.ts';
-import type { WorkSeen } from '../../output/progress.ts';
+import type { WorkProgress } from '../../output/progress.ts';
 import { pause } from '../frame/pause.ts';
 import { progressView } from '../frame/progress.ts';
 import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
@@ -59,7 +59,11 @@ export async function workflowDone(
   return workflows.getWorkflow({ name: answered.name });
 }
 
-function workOf(name: string, { state, waiting, run }: WorkflowRun, elapsedMs: number): WorkSeen {
+function workOf(
+  name: string,
+  { state, waiting, run }: WorkflowRun,
+  elapsedMs: number,
+): WorkProgress {
   const { steps = [], currentStep = 0 } = run ?? {};
   const step = steps[currentStep];
   const at =

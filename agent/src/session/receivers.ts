@@ -2,32 +2,32 @@
 import type { agent, BmcReadKind } from '@rackwright/messages';
 
 /** Messages for an absent receiver are ignored. */
-export interface Ears {
+export interface SessionReceivers {
   /** The part that handles machines that are not hosts. */
-  readonly discovery?: DiscoveryEars;
+  readonly discovery?: DiscoveryReceiver;
   /** Brings images into the cache beforehand; without it none is prefetched. */
-  readonly prefetch?: PrefetchEars;
+  readonly prefetch?: PrefetchReceiver;
   /** Reads BMCs on request; without it the agent announces no kind of read. */
-  readonly reads?: BmcReadEars;
+  readonly reads?: BmcReadReceiver;
   /** Shows consoles; without it the agent announces that it shows none. */
-  readonly consoles?: ConsoleEars;
+  readonly consoles?: ConsoleReceiver;
 }
 
 /** Receives the images that the rack should have. */
-export interface PrefetchEars {
+export interface PrefetchReceiver {
   /** A new session has received none of the earlier reports. */
   sessionOpened(): void;
   replace(wanted: agent.PrefetchImages): void;
 }
 
 /** Gets requests for reads of BMCs, and answers each by `tellBmcRead`. */
-export interface BmcReadEars {
+export interface BmcReadReceiver {
   readonly kinds: readonly BmcReadKind[];
   ask(question: agent.ReadBmc): void;
 }
 
 /** Hears which consoles are to be shown, and shows them by `tellConsole`. */
-export interface ConsoleEars {
+export interface ConsoleReceiver {
   /** The requests of earlier sessions no longer count. */
   sessionOpened(): void;
   watch(order: agent.WatchConsole): void;
@@ -47,7 +47,7 @@ export interface TrustKeeper {
 }
 
 /** Receives messages about machines that are no hosts. */
-export interface DiscoveryEars {
+export interface DiscoveryReceiver {
   /** Unanswered findings are sent again. */
   sessionOpened(): void;
   replace(policy: agent.Discovery): void;
@@ -55,7 +55,7 @@ export interface DiscoveryEars {
 }
 
 /** Messages for these receivers. */
-type ForEars = Extract<
+type ReceiverMessage = Extract<
   agent.SessionResponse['message'],
   {
     case:
@@ -70,7 +70,10 @@ type ForEars = Extract<
 >;
 
 /** Passes the message to the receiver that it concerns. */
-export function tellEars({ discovery, prefetch, reads, consoles }: Ears, message: ForEars): void {
+export function passToReceiver(
+  { discovery, prefetch, reads, consoles }: SessionReceivers,
+  message: ReceiverMessage,
+): void {
   switch (message.case) {
     case 'discovery':
       return discovery?.replace(message.value);

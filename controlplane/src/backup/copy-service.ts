@@ -24,7 +24,7 @@ import { openSqliteStore, type StateStore } from '@rackwright/store';
 import { countByKey, type Secrets } from '../secrets/index.ts';
 import { type SealedKeys, sealKeys } from './sealed-keys.ts';
 
-export interface BackupDeskParts {
+export interface CopyServiceParts {
   readonly store: StateStore;
   readonly files: LargeFiles;
   readonly disk: Disk;
@@ -56,19 +56,19 @@ const suffixes = ['', '-journal', '-wal', '-shm'] as const;
 const copyForm = /^copy-[0-9a-f]{32}\.db(-journal|-wal|-shm)?$/;
 
 /** The socket of the running control plane of this data folder. */
-export function deskSocket(folder: string): string {
+export function copySocket(folder: string): string {
   return `${folder}/${socketName}`;
 }
 
 /** Copies the store; the caller removes the file at `path`. */
-export async function copyStore(parts: Omit<BackupDeskParts, 'log'>): Promise<StoreCopy> {
+export async function copyStore(parts: Omit<CopyServiceParts, 'log'>): Promise<StoreCopy> {
   const { folder, secrets } = parts;
   if (secrets === undefined) return copyFile(parts);
   const sealedKeys = await sealKeys(`${folder}/identity`, parts, secrets);
   return { ...(await copyFile(parts)), sealedKeys };
 }
 
-async function copyFile(parts: Omit<BackupDeskParts, 'log'>): Promise<StoreCopy> {
+async function copyFile(parts: Omit<CopyServiceParts, 'log'>): Promise<StoreCopy> {
   const { store, files, random, folder } = parts;
   if (store.copyTo === undefined) return aboutStore(store);
   const path = `${folder}/copy-${randomId(random)}.db`;
@@ -103,7 +103,7 @@ export async function removeCopy(path: string, files: LargeFiles): Promise<void>
 async function removeCopies({
   files,
   folder,
-}: Pick<BackupDeskParts, 'files' | 'folder'>): Promise<void> {
+}: Pick<CopyServiceParts, 'files' | 'folder'>): Promise<void> {
   for (const { name } of await files.list(folder)) {
     if (copyForm.test(name)) await files.remove(`${folder}/${name}`);
   }
@@ -112,13 +112,16 @@ async function removeCopies({
 /**
  * Serves programs of the same owner. Errors are only logged: the control plane works without it.
  */
-export async function openDesk(parts: BackupDeskParts, calls: LocalCalls): Promise<LocalListener> {
+export async function openCopyService(
+  parts: CopyServiceParts,
+  calls: LocalCalls,
+): Promise<LocalListener> {
   const { folder, log } = parts;
   await removeCopies(parts);
-  const desk = new Desk(parts);
+  const service = new CopyService(parts);
   try {
-    return await calls.listen(deskSocket(folder), (request, gone) =>
-      request === 'copy' ? desk.copy(gone) : Promise.resolve(problem('it understands copy')),
+    return await calls.listen(copySocket(folder), (request, gone) =>
+      request === 'copy' ? service.copy(gone) : Promise.resolve(problem('it understands copy')),
     );
   } catch (error) {
     log.warn({}, 'no backup can be made while this runs', error);
@@ -126,12 +129,12 @@ export async function openDesk(parts: BackupDeskParts, calls: LocalCalls): Promi
   }
 }
 
-class Desk {
-  readonly #parts: BackupDeskParts;
+class CopyService {
+  readonly #parts: CopyServiceParts;
   /** The caller in service; it ends when its copy is removed. */
   #copying: { readonly gone: AbortSignal; readonly ended: Promise<void> } | undefined;
 
-  constructor(parts: BackupDeskParts) {
+  constructor(parts: CopyServiceParts) {
     this.#parts = parts;
   }
 

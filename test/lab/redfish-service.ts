@@ -1,4 +1,6 @@
-/** Starts the Redfish face of a machine's BMC: `redfish-face.main.ts` in the lab's network. */
+/**
+ * Starts the Redfish service of a machine's BMC: `redfish-service.main.ts` in the lab's network.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedfishIdentity } from '@rackwright/sim/redfish';
@@ -9,8 +11,8 @@ import type { Undo } from './undo.ts';
 
 const READY_WAIT_MS = 60_000;
 
-/** What `redfish-face.main.ts` reads. */
-export interface RedfishFaceConfig {
+/** What `redfish-service.main.ts` reads. */
+export interface RedfishServiceConfig {
   /** Of the machine. */
   readonly folder: string;
   /** Where it listens, port 443. */
@@ -22,7 +24,7 @@ export interface RedfishFaceConfig {
 }
 
 /** Settles when it answers; `undo` ends it. */
-export async function startRedfishFace(options: {
+export async function startRedfishService(options: {
   readonly undo: Undo;
   readonly network: LabNetwork;
   readonly machine: LabMachine;
@@ -34,20 +36,21 @@ export async function startRedfishFace(options: {
   const { undo, network, machine, ...access } = options;
   const { folder, uuid, serial } = machine;
   const identity = { uuid, serial, manufacturer: 'Rackwright', model: 'Lab' };
-  const config: RedfishFaceConfig = { ...access, folder, identity };
-  const configFile = join(folder, 'redfish-face.json');
-  const logFile = join(folder, 'redfish-face.log');
+  const config: RedfishServiceConfig = { ...access, folder, identity };
+  const configFile = join(folder, 'redfish-service.json');
+  const logFile = join(folder, 'redfish-service.log');
   writeFileSync(configFile, JSON.stringify(config));
   writeFileSync(logFile, '');
-  const face = startProcess(undo, {
-    name: `Redfish face of ${machine.name}`,
+  const service = startProcess(undo, {
+    name: `Redfish service of ${machine.name}`,
     file: process.execPath,
-    args: [join(import.meta.dirname, './redfish-face.main.ts'), configFile],
+    args: [join(import.meta.dirname, './redfish-service.main.ts'), configFile],
     logFile,
     namespace: network.namespace,
   });
   const isReady = (): boolean =>
-    !face.isRunning() || / ready$/m.test(readFileSync(logFile, 'utf8'));
-  await until('the Redfish face', READY_WAIT_MS, isReady, logFile);
-  if (!face.isRunning()) throw new Error(`${face.name} ended: ${readFileSync(logFile, 'utf8')}`);
+    !service.isRunning() || / ready$/m.test(readFileSync(logFile, 'utf8'));
+  await until('the Redfish service', READY_WAIT_MS, isReady, logFile);
+  if (!service.isRunning())
+    throw new Error(`${service.name} ended: ${readFileSync(logFile, 'utf8')}`);
 }

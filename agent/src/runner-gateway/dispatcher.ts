@@ -34,12 +34,12 @@ import type { MayBegin, RunnerLink, RunnerOrder, RunnerOrders } from './link.ts'
 import { LogBudget } from './log-budget.ts';
 import { cancelOf, inItsTime, Outstanding } from './outstanding.ts';
 
-export interface DeskLimits {
+export interface DispatcherLimits {
   /** How long an operation waits for its runner to be connected before it has begun. */
   readonly runnerWaitMs: number;
   /** How long a resumed operation waits for its runner after a restart of ours. */
   readonly resumeWaitMs: number;
-  /** How long after the deadline the desk waits for the runner's answer to Cancel. */
+  /** How long after the deadline the dispatcher waits for the runner's answer to Cancel. */
   readonly cancelGraceMs: number;
   /** How often a destructive order is offered again while there is no lease. */
   readonly leaseRetryMs: number;
@@ -53,7 +53,7 @@ export interface DeskLimits {
   readonly bootsOverMax: number;
 }
 
-export const defaultDeskLimits: DeskLimits = {
+export const defaultDispatcherLimits: DispatcherLimits = {
   runnerWaitMs: 60_000,
   resumeWaitMs: 180_000,
   cancelGraceMs: 30_000,
@@ -64,7 +64,7 @@ export const defaultDeskLimits: DeskLimits = {
   bootsOverMax: 1_024,
 };
 
-export interface RunnerDeskParts {
+export interface RunnerDispatcherParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly signer: EvidenceSigner;
@@ -72,14 +72,14 @@ export interface RunnerDeskParts {
   readonly handOffs: HandOffSession;
   /** Receives the output of programs while they run. */
   readonly tellLog?: (log: agent.StepLog) => void;
-  readonly limits: DeskLimits;
+  readonly limits: DispatcherLimits;
 }
 
 /** Largest inventory or evidence that is taken from a runner: both become parts of records. */
 const runnerPartBytesMax = 256 * 1024;
 
-export class RunnerDesk implements RunnerOrders {
-  readonly #parts: RunnerDeskParts;
+export class RunnerDispatcher implements RunnerOrders {
+  readonly #parts: RunnerDispatcherParts;
   /** By boot operation id. */
   readonly #links = new Map<OperationId, RunnerLink>();
   /** By boot operation id: until the runner's absence is reported. */
@@ -99,7 +99,7 @@ export class RunnerDesk implements RunnerOrders {
   readonly #handOffs: HandOffs;
   readonly #logs: LogBudget;
 
-  constructor(parts: RunnerDeskParts) {
+  constructor(parts: RunnerDispatcherParts) {
     this.#parts = parts;
     this.#logs = new LogBudget(parts.clock, (log) => parts.tellLog?.(log));
     this.#handOffs = new HandOffs({

@@ -2,76 +2,76 @@ import { create } from '@bufbuild/protobuf';
 import { agent, InventorySchema, type OperationId, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
-import { boot, complete, orderOf, settled, setUp } from './desk.fixture.ts';
-import { defaultDeskLimits } from './desk.ts';
+import { boot, complete, orderOf, settled, setUp } from './dispatcher.fixture.ts';
+import { defaultDispatcherLimits } from './dispatcher.ts';
 
 test('an operation that a runner reported without an order can still be ordered', async () => {
-  const { context, desk, link, says, setState, told } = setUp();
+  const { context, dispatcher, link, says, setState, told } = setUp();
   setState('unknown');
   const runner = link(['op']);
-  desk.attach(runner);
+  dispatcher.attach(runner);
   says(runner, 'op', { kind: 'complete' });
-  void desk.run(orderOf(), context);
+  void dispatcher.run(orderOf(), context);
   await settled();
   expect(told).toEqual(['received op', 'order op runStep']);
 });
 
 describe('an order to a runner', () => {
   test('waits for its runner before it begins, and not for ever', async () => {
-    const { clock, context, desk, link, session, told } = setUp();
-    const run = desk.run(orderOf(), context);
+    const { clock, context, dispatcher, link, session, told } = setUp();
+    const run = dispatcher.run(orderOf(), context);
     await settled();
     expect(session.begun).toBe(0);
-    const late = desk.run(orderOf(), context);
+    const late = dispatcher.run(orderOf(), context);
     expect(await clock.settle(late)).toMatchObject({
       kind: 'transientError',
       cause: 'runnerAway',
     });
     expect(await run).toMatchObject({ kind: 'transientError' });
-    desk.attach(link());
+    dispatcher.attach(link());
     expect(told).toEqual([]);
     expect(session.begun).toBe(0);
   });
 
   test('an order for a runner that is gone is interrupted; no later boot gets it', async () => {
-    const { context, desk, link, session, told } = setUp();
-    desk.attach(link());
-    const run = desk.run(orderOf({ runnerSession: 'earlier session' }), context);
+    const { context, dispatcher, link, session, told } = setUp();
+    dispatcher.attach(link());
+    const run = dispatcher.run(orderOf({ runnerSession: 'earlier session' }), context);
     expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted' });
     expect([session.begun, told]).toEqual([0, []]);
-    void desk.run(orderOf({ runnerSession: 'session' }), context);
+    void dispatcher.run(orderOf({ runnerSession: 'session' }), context);
     await settled();
     expect(told).toEqual(['order op runStep']);
   });
 
   test('is sent again under its id after a reconnect, until the runner ends it', async () => {
-    const { context, desk, link, says, session, told } = setUp();
+    const { context, dispatcher, link, says, session, told } = setUp();
     const first = link();
-    desk.attach(first);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(first);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
     expect(session.begun).toBe(1);
-    expect(desk.detach(first)).toBe(true);
+    expect(dispatcher.detach(first)).toBe(true);
     const second = link();
-    desk.attach(second);
+    dispatcher.attach(second);
     expect(told).toEqual(['order op runStep', 'order op runStep']);
     says(second, 'op', { kind: 'continuing', step: 's', percent: 40, text: 'half' });
     expect(session.heard).toEqual([{ step: 's', percent: 40, text: 'half', begun: true }]);
     says(second, 'op', complete);
     expect(await run).toEqual(complete);
-    desk.ended('op');
+    dispatcher.ended('op');
     expect(told.at(-1)).toBe('received op');
   });
 
   test('is not sent again when the runner is about to report its end', async () => {
-    const { context, desk, link, says, told } = setUp();
+    const { context, dispatcher, link, says, told } = setUp();
     const first = link();
-    desk.attach(first);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(first);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
-    desk.detach(first);
+    dispatcher.detach(first);
     const second = link(['op']);
-    desk.attach(second);
+    dispatcher.attach(second);
     says(second, 'op', complete);
     expect(await run).toEqual(complete);
     expect(told).toEqual(['order op runStep']);
@@ -84,10 +84,10 @@ describe('an order to a runner', () => {
       [{ destructive: false }, true],
       [{ destructive: true, mode: agent.StepMode.CHECK }, true],
     ] as const) {
-      const { clock, context, desk, link, session, told } = setUp();
+      const { clock, context, dispatcher, link, session, told } = setUp();
       session.lease = false;
-      desk.attach(link());
-      void desk.resume(orderOf(options), context);
+      dispatcher.attach(link());
+      void dispatcher.resume(orderOf(options), context);
       await settled();
       expect(told.length > 0).toBe(sentWithoutLease);
       if (sentWithoutLease) continue;
@@ -102,7 +102,7 @@ describe('an order to a runner', () => {
   });
 
   test('an order that took time to prepare begins only under a lease of that moment', async () => {
-    const { aborter, context, desk, link, session, setState } = setUp();
+    const { aborter, context, dispatcher, link, session, setState } = setUp();
     const live = link();
     const answers: unknown[] = [];
     const left: unknown[] = [];
@@ -112,11 +112,11 @@ describe('an order to a runner', () => {
       left.push(value.grantedForMs);
     };
     const ask = (operationId: OperationId, from = live): unknown => {
-      desk.askedToBegin(from, create(runner.AskToBeginSchema, { operationId, sequence: 1n }));
+      dispatcher.askedToBegin(from, create(runner.AskToBeginSchema, { operationId, sequence: 1n }));
       return answers.pop();
     };
-    desk.attach(live);
-    void desk.run(orderOf({ destructive: true }), context);
+    dispatcher.attach(live);
+    void dispatcher.run(orderOf({ destructive: true }), context);
     await settled();
     expect(ask('op')).toEqual({ case: 'granted', value: true });
     expect(left).toEqual([9_000n]);
@@ -141,10 +141,10 @@ describe('an order to a runner', () => {
   });
 
   test('is stopped by Cancel and ends with what the runner says of it', async () => {
-    const { aborter, context, desk, link, says, told } = setUp();
+    const { aborter, context, dispatcher, link, says, told } = setUp();
     const live = link();
-    desk.attach(live);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(live);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
     aborter.abort();
     expect(told).toEqual(['order op runStep', 'order op/cancel cancel']);
@@ -155,11 +155,11 @@ describe('an order to a runner', () => {
   });
 
   test('an order that the runner never had is over once it has answered Cancel', async () => {
-    const { aborter, clock, context, desk, link, says, session, told } = setUp();
+    const { aborter, clock, context, dispatcher, link, says, session, told } = setUp();
     session.lease = false;
     const live = link();
-    desk.attach(live);
-    const resumed = desk.resume(orderOf({ destructive: true }), context);
+    dispatcher.attach(live);
+    const resumed = dispatcher.resume(orderOf({ destructive: true }), context);
     await settled();
     aborter.abort();
     expect(told).toEqual(['order op/cancel cancel']);
@@ -170,25 +170,25 @@ describe('an order to a runner', () => {
   });
 
   test('ends at its deadline, after Cancel and a grace', async () => {
-    const { clock, context, desk, link, session, told } = setUp();
+    const { clock, context, dispatcher, link, session, told } = setUp();
     session.dueAtMs = 100_000;
-    desk.attach(link());
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(link());
+    const run = dispatcher.run(orderOf(), context);
     expect(await clock.settle(run)).toMatchObject({ kind: 'failed', type: 'deadline' });
     expect(told).toEqual(['order op runStep', 'order op/cancel cancel']);
-    expect(clock.nowMs()).toBe(100_000 + defaultDeskLimits.cancelGraceMs);
+    expect(clock.nowMs()).toBe(100_000 + defaultDispatcherLimits.cancelGraceMs);
   });
 
   test('never ends by silence alone, and says since when the runner is away', async () => {
-    const { clock, context, desk, link, says, session } = setUp();
+    const { clock, context, dispatcher, link, says, session } = setUp();
     const live = link();
-    desk.attach(live);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(live);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
     says(live, 'op', { kind: 'continuing', step: 's', percent: 40, text: 'half' });
-    desk.detach(live);
+    dispatcher.detach(live);
     await expect(clock.settle(run)).rejects.toThrow('nothing is due');
-    expect(clock.nowMs()).toBe(defaultDeskLimits.awayReportAfterMs);
+    expect(clock.nowMs()).toBe(defaultDispatcherLimits.awayReportAfterMs);
     const away = 'the runner is not connected since 1970-01-01T00:00:00.000Z';
     expect(session.heard.at(-1)).toEqual({
       step: 'deploy.erase_devices',
@@ -197,13 +197,13 @@ describe('an order to a runner', () => {
   });
 
   test('says nothing of a runner that comes back soon', async () => {
-    const { clock, context, desk, link, session } = setUp();
+    const { clock, context, dispatcher, link, session } = setUp();
     const live = link();
-    desk.attach(live);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(live);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
-    desk.detach(live);
-    desk.attach(link());
+    dispatcher.detach(live);
+    dispatcher.attach(link());
     await expect(clock.settle(run)).rejects.toThrow('nothing is due');
     expect(session.heard).toEqual([]);
   });
@@ -214,69 +214,69 @@ describe('an order to a runner', () => {
   ] as const)(
     'is interrupted when its host %s while its runner is away',
     async (_text, saw, message) => {
-      const { context, desk, link } = setUp();
+      const { context, dispatcher, link } = setUp();
       const live = link();
-      desk.attach(live);
-      const run = desk.run(orderOf(), context);
+      dispatcher.attach(live);
+      const run = dispatcher.run(orderOf(), context);
       let over = false;
       void run.then(() => {
         over = true;
       });
       await settled();
-      desk[saw]('uid');
-      expect(desk.isAway('uid')).toBe(false);
-      desk.detach(live);
-      expect(desk.isAway('uid')).toBe(true);
-      desk[saw]('another');
+      dispatcher[saw]('uid');
+      expect(dispatcher.isAway('uid')).toBe(false);
+      dispatcher.detach(live);
+      expect(dispatcher.isAway('uid')).toBe(true);
+      dispatcher[saw]('another');
       await settled();
       expect(over).toBe(false);
-      desk[saw]('uid');
+      dispatcher[saw]('uid');
       expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted', message });
-      expect(desk.isAway('uid')).toBe(false);
+      expect(dispatcher.isAway('uid')).toBe(false);
     },
   );
 
   test('is interrupted when its boot is over', async () => {
-    const { context, desk, link, told } = setUp();
+    const { context, dispatcher, link, told } = setUp();
     const live = link();
-    desk.attach(live);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(live);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
-    desk.detach(live);
-    desk.bootOver('another boot', 'x');
-    desk.bootOver(boot, 'the host was booted again');
+    dispatcher.detach(live);
+    dispatcher.bootOver('another boot', 'x');
+    dispatcher.bootOver(boot, 'the host was booted again');
     expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted' });
-    expect(await desk.run(orderOf(), context)).toMatchObject({
+    expect(await dispatcher.run(orderOf(), context)).toMatchObject({
       kind: 'retryAfter',
       reason: 'invalidState',
       message: expect.stringContaining('the host was booted again'),
     });
-    desk.attach(link());
-    const later = desk.run(orderOf(), context);
+    dispatcher.attach(link());
+    const later = dispatcher.run(orderOf(), context);
     await settled();
     expect(told.at(-1)).toBe('order op runStep');
-    desk.bootOver(boot, 'the test is over');
+    dispatcher.bootOver(boot, 'the test is over');
     await later;
   });
 
   test('is not ended by the runner of another boot', async () => {
-    const { clock, context, desk, link, says } = setUp();
-    desk.attach(link());
-    const run = desk.run(orderOf(), context);
+    const { clock, context, dispatcher, link, says } = setUp();
+    dispatcher.attach(link());
+    const run = dispatcher.run(orderOf(), context);
     await settled();
     const stranger = link([], 'boot-2');
-    desk.attach(stranger);
+    dispatcher.attach(stranger);
     says(stranger, 'op', complete);
     await expect(clock.settle(run)).rejects.toThrow('nothing is due');
   });
 
   test('an order with an unusable report fails and says why', async () => {
-    const { context, desk, link } = setUp();
+    const { context, dispatcher, link } = setUp();
     const live = link();
-    desk.attach(live);
-    const run = desk.run(orderOf(), context);
+    dispatcher.attach(live);
+    const run = dispatcher.run(orderOf(), context);
     await settled();
-    desk.report(live, create(agent.ReportSchema, { operationId: 'op' }), undefined);
+    dispatcher.report(live, create(agent.ReportSchema, { operationId: 'op' }), undefined);
     expect(await run).toMatchObject({
       kind: 'failed',
       type: 'internal',
@@ -287,30 +287,30 @@ describe('an order to a runner', () => {
 
 describe('after a restart of the agent', () => {
   test('the report of a runner that was quicker is kept for its operation', async () => {
-    const { context, desk, link, says, told } = setUp();
+    const { context, dispatcher, link, says, told } = setUp();
     const live = link(['op']);
-    desk.attach(live);
+    dispatcher.attach(live);
     says(live, 'op', complete);
     expect(told).toEqual([]);
-    expect(await desk.resume(orderOf(), context)).toEqual(complete);
-    desk.ended('op');
+    expect(await dispatcher.resume(orderOf(), context)).toEqual(complete);
+    dispatcher.ended('op');
     expect(told).toEqual(['received op']);
   });
 
   test('a runner that stays away leaves the work interrupted', async () => {
-    const { clock, context, desk } = setUp();
-    expect(await clock.settle(desk.resume(orderOf(), context))).toBe('interrupted');
-    expect(clock.nowMs()).toBe(defaultDeskLimits.resumeWaitMs);
+    const { clock, context, dispatcher } = setUp();
+    expect(await clock.settle(dispatcher.resume(orderOf(), context))).toBe('interrupted');
+    expect(clock.nowMs()).toBe(defaultDispatcherLimits.resumeWaitMs);
   });
 
   test('a freeze ends what the runner never had, and leaves what it is at work on', async () => {
     for (const works of [false, true]) {
-      const { clock, context, desk, link, says, session, told } = setUp();
+      const { clock, context, dispatcher, link, says, session, told } = setUp();
       const brake = { text: 'the rack is frozen' };
       Object.assign(session, { lease: false, brake });
       const live = link();
-      desk.attach(live);
-      const resumed = desk.resume(orderOf({ destructive: true }), context);
+      dispatcher.attach(live);
+      const resumed = dispatcher.resume(orderOf({ destructive: true }), context);
       await settled();
       if (works) says(live, 'op', { kind: 'continuing', step: 's', text: 't', percent: 4 });
       for (let round = 0; round < 60 && clock.nowMs() < 60_000; round += 1) clock.step();
@@ -325,10 +325,10 @@ describe('after a restart of the agent', () => {
 
   test('a report that the journal has already is only acknowledged', () => {
     for (const state of ['ended', 'unknown', 'received'] as const) {
-      const { desk, link, says, setState, told } = setUp();
+      const { dispatcher, link, says, setState, told } = setUp();
       setState(state);
       const live = link(['op']);
-      desk.attach(live);
+      dispatcher.attach(live);
       says(live, 'op', complete);
       expect(told).toEqual(['received op']);
     }
@@ -337,34 +337,34 @@ describe('after a restart of the agent', () => {
 
 describe('the links of a boot', () => {
   test('are one: a newer replaces an older, whose end then means nothing', () => {
-    const { desk, link, told } = setUp();
+    const { dispatcher, link, told } = setUp();
     const older = link();
     const newer = link();
-    desk.attach(older);
-    desk.attach(newer);
+    dispatcher.attach(older);
+    dispatcher.attach(newer);
     expect(told).toEqual(['closed']);
-    expect(desk.detach(older)).toBe(false);
-    expect(desk.isLinked(boot)).toBe(true);
-    expect(desk.detach(newer)).toBe(true);
-    expect(desk.isLinked(boot)).toBe(false);
+    expect(dispatcher.detach(older)).toBe(false);
+    expect(dispatcher.isLinked(boot)).toBe(true);
+    expect(dispatcher.detach(newer)).toBe(true);
+    expect(dispatcher.isLinked(boot)).toBe(false);
   });
 
   test('are cut when their host is forgotten', () => {
-    const { desk, link, told } = setUp();
-    desk.attach(link());
-    desk.forgetHost('another');
+    const { dispatcher, link, told } = setUp();
+    dispatcher.attach(link());
+    dispatcher.forgetHost('another');
     expect(told).toEqual([]);
-    desk.forgetHost('uid');
+    dispatcher.forgetHost('uid');
     expect(told).toEqual(['closed']);
   });
 });
 
 describe('what a runner says is bounded', () => {
   test('its words are cut, and what they lose is in the detail', async () => {
-    const { desk, context, link, says } = setUp();
+    const { dispatcher, context, link, says } = setUp();
     const runner = link();
-    desk.attach(runner);
-    const end = desk.run(orderOf(), context);
+    dispatcher.attach(runner);
+    const end = dispatcher.run(orderOf(), context);
     await Promise.resolve();
     const message = `disks: ${'S-1 '.repeat(10_000)}`;
     says(runner, 'op', { kind: 'failed', type: 'notErased', message });
@@ -374,10 +374,10 @@ describe('what a runner says is bounded', () => {
   });
 
   test('an inventory too large to be kept is a failure that says so', async () => {
-    const { desk, context, link, says } = setUp();
+    const { dispatcher, context, link, says } = setUp();
     const runner = link();
-    desk.attach(runner);
-    const end = desk.run(orderOf(), context);
+    dispatcher.attach(runner);
+    const end = dispatcher.run(orderOf(), context);
     await Promise.resolve();
     const devices = Array.from({ length: 3000 }, () => ({ device: 'sda', model: 'M'.repeat(100) }));
     const inventory = create(InventorySchema, { devices });

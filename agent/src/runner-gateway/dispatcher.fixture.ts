@@ -1,11 +1,11 @@
-/** A desk with a session, a clock and links of its own, and nothing else. */
+/** A dispatcher with a session, a clock and links of its own, and nothing else. */
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent, type OperationId } from '@rackwright/messages';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
 import type { OperationContext, Progress, SessionBrake } from '../session/index.ts';
-import { defaultDeskLimits, RunnerDesk } from './desk.ts';
+import { defaultDispatcherLimits, RunnerDispatcher } from './dispatcher.ts';
 import { noHandOffs } from './hand-offs.ts';
 import type { RunnerLink, RunnerOrder, ToRunner } from './link.ts';
 import { quietLog, testSigner } from './testing.ts';
@@ -47,13 +47,13 @@ export function setUp() {
     heard: [] as Progress[],
   };
   const aborter = new AbortController();
-  const desk = new RunnerDesk({
+  const dispatcher = new RunnerDispatcher({
     clock,
     log: quietLog,
     signer: testSigner(),
     operationState: () => state,
     handOffs: noHandOffs,
-    limits: defaultDeskLimits,
+    limits: defaultDispatcherLimits,
   });
   const context: OperationContext = {
     signal: aborter.signal,
@@ -89,12 +89,12 @@ export function setUp() {
   };
   const says = (from: RunnerLink, operationId: OperationId, result: Result): void => {
     const report = create(agent.ReportSchema, { operationId, result: resultToWire(result) });
-    desk.report(from, report, undefined);
+    dispatcher.report(from, report, undefined);
   };
   const setState = (next: typeof state): void => {
     state = next;
   };
-  return { aborter, clock, context, desk, link, says, session, setState, told };
+  return { aborter, clock, context, dispatcher, link, says, session, setState, told };
 }
 
 function lineOf(message: ToRunner): string {

@@ -1,6 +1,6 @@
 /**
- * `node redfish-face.main.ts CONFIG`: the Redfish face of a machine's BMC, beside `ipmi_sim` at the
- * same address. It switches the machine through the same `chassis-control.sh`.
+ * `node redfish-service.main.ts CONFIG`: the Redfish service of a machine's BMC, beside `ipmi_sim`
+ * at the same address. It switches the machine through the same `chassis-control.sh`.
  *
  * 1. What is in the virtual drive outlives the machine's power, as on a real BMC: the medium is put
  *    in by QMP, at once when the machine is on, else at each power-on before it runs.
@@ -10,11 +10,11 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PowerOnBoot, startRedfishBmc } from '@rackwright/sim/redfish';
 import { runProgram } from './processes.ts';
-import type { RedfishFaceConfig } from './redfish-face.ts';
+import type { RedfishServiceConfig } from './redfish-service.ts';
 import { ejectMedium, insertMedium } from './virtual-drive.ts';
 
 const [, , configFile = ''] = process.argv;
-const config = JSON.parse(readFileSync(configFile, 'utf8')) as RedfishFaceConfig;
+const config = JSON.parse(readFileSync(configFile, 'utf8')) as RedfishServiceConfig;
 const { folder, address, user, password, identity, controlScript } = config;
 const medium = join(folder, 'medium.iso');
 const mediumIn = join(folder, 'medium-in');

@@ -10,7 +10,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Clock } from '@rackwright/platform';
 import { chainOf } from './pinned-certificate.ts';
 
-export interface FaceProbe {
+export interface ServerProbe {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;
@@ -18,7 +18,7 @@ export interface FaceProbe {
 }
 
 /** A server as it shows itself. */
-export interface ServerFace {
+export interface ProbedServer {
   /** The certificates, its own first. */
   readonly chain: readonly X509Certificate[];
   /** Wall time by its own clock, to the second; undefined when unreported. */
@@ -26,7 +26,7 @@ export interface ServerFace {
 }
 
 /** Looks at a server; undefined when it cannot be reached. Never throws. */
-export function probeServer(probe: FaceProbe): Promise<ServerFace | undefined> {
+export function probeServer(probe: ServerProbe): Promise<ProbedServer | undefined> {
   const { host, port, timeoutMs, clock } = probe;
   const name = host.includes(':') ? `[${host}]` : host;
   return new Promise((resolve) => {
