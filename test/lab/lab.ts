@@ -122,16 +122,16 @@ function keepLogs(folder: string, to: string): void {
 
 /** Takes everything back when the lab is told to end. Answers how to stop listening. */
 function stopOnSignals(undo: Undo): () => void {
-  const listeners = Object.entries(SIGNAL_EXIT_CODE).map(([signal, code]) => {
-    const listener = (): void =>
+  const handlers = Object.entries(SIGNAL_EXIT_CODE).map(([signal, code]) => {
+    const handler = (): void =>
       void undo.run().then((failures) => {
         for (const failure of failures) process.stderr.write(`lab: ${failure}\n`);
         process.exit(code);
       });
-    process.on(signal, listener);
-    return () => void process.off(signal, listener);
+    process.on(signal, handler);
+    return () => void process.off(signal, handler);
   });
   return () => {
-    for (const forget of listeners) forget();
+    for (const forget of handlers) forget();
   };
 }

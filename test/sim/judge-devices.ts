@@ -70,8 +70,8 @@ export class DeviceJudge {
 
   /** Notes what a record orders. */
   ordered(record: store.HostRecord): void {
-    const slot = record.operation;
-    const operation = slot?.sentTo === undefined ? undefined : slot.operation;
+    const operationRecord = record.operation;
+    const operation = operationRecord?.sentTo === undefined ? undefined : operationRecord.operation;
     this.#notePower(record, operation);
     if (operation?.kind.case !== 'runStep') return;
     const known = this.#erasures.get(operation.id);

@@ -366,8 +366,8 @@ export class ProofJudge {
   }
 
   /** Notes which disks an order is to read again. */
-  #noteReading({ operation: slot }: store.HostRecord): void {
-    const operation = slot?.operation;
+  #noteReading({ operation: operationRecord }: store.HostRecord): void {
+    const operation = operationRecord?.operation;
     if (operation?.kind.case !== 'runStep' || this.#readings.has(operation.id)) return;
     const { step, devices } = operation.kind.value;
     if (step !== verifyErasedStep) return;

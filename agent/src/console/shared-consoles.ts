@@ -39,7 +39,7 @@ interface KeptConsole {
 }
 
 interface OpenConnection {
-  readonly listeners: Set<HearConsole>;
+  readonly observers: Set<HearConsole>;
   readonly abort: AbortController;
   readonly opening: Promise<BmcResult<BmcConsole>>;
 }
@@ -97,15 +97,15 @@ export class SharedConsoles {
 
   #openNow(hostUid: HostUid, open: OpenConsole): OpenConnection | undefined {
     this.bootBegins(hostUid);
-    const [listeners, abort] = [new Set<HearConsole>(), new AbortController()];
+    const [observers, abort] = [new Set<HearConsole>(), new AbortController()];
     const opening = open((bytes) => {
       const { scrollback, masked } = this.#keptOf(hostUid);
       const shown = masked.take(bytes);
       scrollback.write(shown);
-      for (const hear of [...listeners]) hear(shown);
+      for (const hear of [...observers]) hear(shown);
     }, abort.signal);
     if (opening === undefined) return undefined;
-    const shared = { listeners, abort, opening };
+    const shared = { observers, abort, opening };
     this.#open.set(hostUid, shared);
     return shared;
   }
@@ -118,11 +118,11 @@ export class SharedConsoles {
   ): Promise<BmcResult<BmcConsole>> {
     // A new function each time: the same caller may hear twice.
     const own: HearConsole = (bytes) => hear(bytes);
-    shared.listeners.add(own);
+    shared.observers.add(own);
     const left = Promise.withResolvers<void>();
     const leave = (): void => {
       left.resolve();
-      if (!shared.listeners.delete(own) || shared.listeners.size > 0) return;
+      if (!shared.observers.delete(own) || shared.observers.size > 0) return;
       this.#over(hostUid, shared);
       shared.abort.abort();
       void shared.opening.then((opened) => opened.kind === 'ok' && opened.value.close());
@@ -137,8 +137,8 @@ export class SharedConsoles {
       return opened;
     }
     const ended = Promise.race([opened.value.ended, left.promise]).then(() => {
-      shared.listeners.delete(own);
-      if (shared.listeners.size === 0) this.#over(hostUid, shared);
+      shared.observers.delete(own);
+      if (shared.observers.size === 0) this.#over(hostUid, shared);
     });
     return { kind: 'ok', value: { close: leave, ended } };
   }

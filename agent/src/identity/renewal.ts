@@ -67,7 +67,7 @@ export function renewAtMs(identity: AgentIdentity): number {
  */
 export class IdentityRenewal {
   readonly #parts: RenewalParts;
-  readonly #listeners: (() => void)[] = [];
+  readonly #observers: (() => void)[] = [];
   #identity: AgentIdentity;
   #attempt = 0;
   #cancel: Cancel = () => {};
@@ -86,9 +86,9 @@ export class IdentityRenewal {
     return this.#identity;
   }
 
-  /** Calls `listener` when there is a new certificate. */
-  onRenewed(listener: () => void): void {
-    this.#listeners.push(listener);
+  /** Calls `observer` when there is a new certificate. */
+  onRenewed(observer: () => void): void {
+    this.#observers.push(observer);
   }
 
   /** SHA-256 of the trusted authorities, as they are on the disk. */
@@ -164,7 +164,7 @@ export class IdentityRenewal {
       const warning = clockWarning(next.issuedAtMs, next.issuedAtMs + (next.clockOffsetMs ?? 0));
       if (warning !== undefined) log.warn({}, warning);
       this.#startAfter(this.#spacingMs());
-      for (const listener of this.#listeners) listener();
+      for (const observer of this.#observers) observer();
     } catch (cause) {
       this.#again(cause);
     }

@@ -83,7 +83,7 @@ interface Fetching {
   readonly coming: ComingBytes;
   readonly done: Promise<void>;
   readonly stop: AbortController;
-  readonly listeners: Set<(bytes: number) => void>;
+  readonly observers: Set<(bytes: number) => void>;
 }
 
 const partSuffix = '.part';
@@ -326,12 +326,12 @@ export class BlobCache {
         coming.end('failed');
       });
     const onProved = (): void => coming.end('proved');
-    const fetching: Fetching = { sizeBytes, coming, done, stop, listeners: new Set() };
+    const fetching: Fetching = { sizeBytes, coming, done, stop, observers: new Set() };
     const onBytes = (bytes: number): void => {
       coming.have(bytes);
       // The part that stays if the fetch ends here.
       this.#left.set(digest, bytes);
-      for (const listener of fetching.listeners) listener(bytes);
+      for (const observer of fetching.observers) observer(bytes);
     };
     this.#fetching.set(digest, fetching);
     started.resolve();
@@ -340,17 +340,17 @@ export class BlobCache {
 
   /** Joins a fetch under way; the last caller that leaves stops it (B4). */
   async #follow(
-    { coming, done, listeners, stop }: Fetching,
+    { coming, done, observers, stop }: Fetching,
     signal: AbortSignal,
     onBytes: (bytes: number) => void,
   ): Promise<void> {
-    const listener = (bytes: number): void => onBytes(bytes);
-    listeners.add(listener);
+    const observer = (bytes: number): void => onBytes(bytes);
+    observers.add(observer);
     onBytes(coming.bytes);
     const gone = Promise.withResolvers<never>();
     const leave = (): void => {
-      listeners.delete(listener);
-      if (listeners.size === 0) stop.abort();
+      observers.delete(observer);
+      if (observers.size === 0) stop.abort();
       gone.reject(new OciError('cancelled', 'given up'));
     };
     signal.addEventListener('abort', leave, { once: true });
@@ -360,7 +360,7 @@ export class BlobCache {
       await Promise.race([done, gone.promise]);
     } finally {
       signal.removeEventListener('abort', leave);
-      listeners.delete(listener);
+      observers.delete(observer);
     }
   }
 

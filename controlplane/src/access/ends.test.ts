@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Ends } from './ends.ts';
 
-test('the end of a credential is reported once to each listener that is still there', () => {
+test('the end of a credential is reported once to each observer that is still there', () => {
   const ends = new Ends();
   const told: string[] = [];
   const cancels = ['a', 'b', 'c'].map((name) => ends.add('one', () => told.push(name)));
@@ -25,7 +25,7 @@ test('an end may cancel itself and others while it is told', () => {
   expect(told).toEqual(['first', 'second', 'second']);
 });
 
-test('a listener that is taken back twice takes no other away', () => {
+test('an observer that is taken back twice takes no other away', () => {
   const ends = new Ends();
   const told: string[] = [];
   const takeBack = ends.add('h', () => told.push('first'));

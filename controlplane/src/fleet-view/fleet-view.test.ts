@@ -190,7 +190,7 @@ function heard(): string[] {
   return told;
 }
 
-test('a listener is told of each row that came, changed or went', async () => {
+test('an observer is told of each row that came, changed or went', async () => {
   await put('a', 'racks/r1');
   await during(view.start());
   const told = heard();
@@ -207,7 +207,7 @@ test('a listener is told of each row that came, changed or went', async () => {
   ]);
 });
 
-test('a listener is told what the watch has missed, and of nothing else', async () => {
+test('an observer is told what the watch has missed, and of nothing else', async () => {
   for (const id of ['a', 'b', 'c']) await put(id, 'racks/r1');
   await during(view.start());
   const told = heard();
@@ -223,7 +223,7 @@ test('a listener is told what the watch has missed, and of nothing else', async 
   ]);
 });
 
-test('a listener that fails stops neither the view nor another listener', async () => {
+test('an observer that fails stops neither the view nor another observer', async () => {
   await during(view.start());
   view.onChange(() => {
     throw new Error('broken');
@@ -248,7 +248,7 @@ test('hosts are looked for by the part of what is wanted that the fewest have', 
   expect(candidates({ names: ['hosts/c'], rack: 'racks/r1' })).toEqual(['c']);
 });
 
-test('a listener that fails when it is told of a record makes no record unreadable', async () => {
+test('an observer that fails when it is told of a record makes no record unreadable', async () => {
   view.onRecord(() => {
     throw new Error('broken');
   });

@@ -11,7 +11,7 @@
  * 4. A record that cannot be decoded is a row that says so. It stops nothing.
  * 5. Records of other kinds than hosts are followed only after the first request for their kind:
  *    most fleets never need them.
- * 6. A listener gets every row that differs from the one shown before, once the new one is shown;
+ * 6. An observer gets every row that differs from the one shown before, once the new one is shown;
  *    also changes that the watch did not report.
  *
  * Must not: be used to decide about a host. Its own record is used for that.
@@ -64,10 +64,10 @@ export interface FleetCounts {
 }
 
 /** Called with a host's row before and after; undefined: there was none, there is none. */
-export type RowListener = (before: FleetRow | undefined, after: FleetRow | undefined) => void;
+export type RowObserver = (before: FleetRow | undefined, after: FleetRow | undefined) => void;
 
 /** Called with a record that was read or written; not with one that cannot be decoded. */
-export type RecordListener = (
+export type RecordObserver = (
   hostId: HostId,
   revision: StoreRevision,
   record: wire.HostRecord,
@@ -95,8 +95,8 @@ export class FleetView {
   #revision: StoreRevision = 0;
   #starting: Promise<void> | undefined;
   readonly #waiters = new Set<Waiter>();
-  readonly #listeners = new Set<RowListener>();
-  readonly #recordListeners = new Set<RecordListener>();
+  readonly #observers = new Set<RowObserver>();
+  readonly #recordObservers = new Set<RecordObserver>();
   readonly #stopping = new AbortController();
 
   constructor(deps: FleetViewDependencies) {
@@ -142,18 +142,18 @@ export class FleetView {
   }
 
   /** (6) From now on, until `signal` aborts. */
-  onChange(listener: RowListener, signal: AbortSignal): void {
+  onChange(observer: RowObserver, signal: AbortSignal): void {
     if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener('abort', () => this.#listeners.delete(listener), { once: true });
+    this.#observers.add(observer);
+    signal.addEventListener('abort', () => this.#observers.delete(observer), { once: true });
   }
 
   /**
-   * From now on: each record as it is decoded; all hosts when the view is built. A listener must
+   * From now on: each record as it is decoded; all hosts when the view is built. An observer must
    * not change the record, and must keep only what it needs.
    */
-  onRecord(listener: RecordListener): void {
-    this.#recordListeners.add(listener);
+  onRecord(observer: RecordObserver): void {
+    this.#recordObservers.add(observer);
   }
 
   row(hostId: HostId): FleetRow | undefined {
@@ -305,7 +305,7 @@ export class FleetView {
     // No watch reports their changes up to this revision, so they are read again.
     this.#collections = new Map();
     this.#tell();
-    if (this.#listeners.size > 0) this.#tellDifferences(before, rows);
+    if (this.#observers.size > 0) this.#tellDifferences(before, rows);
   }
 
   async #follow(): Promise<void> {
@@ -342,12 +342,12 @@ export class FleetView {
 
   #changed(before: FleetRow | undefined, after: FleetRow | undefined): void {
     if (before?.revision === after?.revision) return;
-    for (const listener of this.#listeners) {
+    for (const observer of this.#observers) {
       try {
-        listener(before, after);
+        observer(before, after);
       } catch (error) {
         const { hostId: host = '' } = after ?? before ?? {};
-        this.#deps.log.warn({ host }, 'a listener for hosts failed', error);
+        this.#deps.log.warn({ host }, 'an observer for hosts failed', error);
       }
     }
   }
@@ -382,11 +382,11 @@ export class FleetView {
 
   #filled({ key, revision }: Entry, record: wire.HostRecord): wire.HostRecord {
     const host = idOfKey(key);
-    for (const listener of this.#recordListeners) {
+    for (const observer of this.#recordObservers) {
       try {
-        listener(host, revision, record);
+        observer(host, revision, record);
       } catch (error) {
-        this.#deps.log.warn({ host }, 'a listener for records failed', error);
+        this.#deps.log.warn({ host }, 'an observer for records failed', error);
       }
     }
     return record;

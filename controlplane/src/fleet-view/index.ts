@@ -5,7 +5,7 @@ export {
   FleetView,
   type FleetViewDependencies,
   type HostConditions,
-  type RowListener,
+  type RowObserver,
 } from './fleet-view.ts';
 export { type FleetRow, type HostRow, rowOf, type UnreadableRow } from './row.ts';
 export { FleetRows } from './rows.ts';

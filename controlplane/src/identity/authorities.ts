@@ -6,7 +6,7 @@
  * 1. The store's record decides. The folder's copy counts only when the store has none or an older
  *    one, and only if both belong to one control plane.
  * 2. Nothing is shown to others before it is durable in the store.
- * 3. Listeners are called after our own certificate and the operators' file were updated.
+ * 3. Observers are called after our own certificate and the operators' file were updated.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/messages';
@@ -172,7 +172,7 @@ async function present(
 export class Authorities {
   readonly #options: AuthoritiesOptions;
   #followed: FollowedValues | undefined;
-  readonly #listeners: ((now: TrustNow) => void)[] = [];
+  readonly #observers: ((now: TrustNow) => void)[] = [];
   #now: TrustNow;
   #taking: Promise<void> = Promise.resolve();
   #racks: () => readonly RackTrust[] = () => [];
@@ -201,8 +201,8 @@ export class Authorities {
   }
 
   /** Invariant 3; also after a renewal of our own certificate alone. */
-  onChange(listener: (now: TrustNow) => void): void {
-    this.#listeners.push(listener);
+  onChange(observer: (now: TrustNow) => void): void {
+    this.#observers.push(observer);
   }
 
   /** Follows the store; `racks` returns this replica's knowledge of every rack's agent. */
@@ -287,7 +287,7 @@ export class Authorities {
   #tell(): void {
     this.#armRenewal();
     this.checkSoon();
-    for (const listener of this.#listeners) listener(this.#now);
+    for (const observer of this.#observers) observer(this.#now);
   }
 
   #armRenewal(): void {

@@ -43,7 +43,7 @@ export class RackKeys {
   readonly #trusts = new Map<RackId, RackTrust & { readonly keySha256: string }>();
   readonly #index = new AgentKeyIndex();
   readonly #attended = new Map<RackId, Set<AttendedAgent>>();
-  readonly #listeners: (() => void)[] = [];
+  readonly #observers: (() => void)[] = [];
 
   constructor(parts: RackKeysParts) {
     this.#parts = parts;
@@ -75,9 +75,9 @@ export class RackKeys {
     this.#index.note(rackId, record);
   }
 
-  /** Calls `listener` when anything has changed that rotation depends on. */
-  onChange(listener: () => void): void {
-    this.#listeners.push(listener);
+  /** Calls `observer` when anything has changed that rotation depends on. */
+  onChange(observer: () => void): void {
+    this.#observers.push(observer);
   }
 
   /** Watches an agent's key until the returned function is called (invariants 1, 2). */
@@ -118,7 +118,7 @@ export class RackKeys {
     if (record === undefined) this.#trusts.delete(rackId);
     else this.#trusts.set(rackId, { ...rackTrust(record), keySha256: keyOf(record) });
     if (JSON.stringify(before) === JSON.stringify(this.#trusts.get(rackId))) return;
-    for (const listener of this.#listeners) listener();
+    for (const observer of this.#observers) observer();
   }
 
   #judge(attended: AttendedAgent, record: wire.RackRecord | undefined): void {

@@ -82,7 +82,7 @@ afterEach(async () => {
   await store.close();
 });
 
-test('a certificate is renewed at half its life, not before, and listeners are told', async () => {
+test('a certificate is renewed at half its life, not before, and observers are told', async () => {
   const first = shown();
   const told: string[] = [];
   authorities.onChange(({ server }) => void told.push(server.tls.certificateChainPem));

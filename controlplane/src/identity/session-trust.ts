@@ -53,7 +53,7 @@ export function createSessionTrust({
       });
     },
     existing: (digests) => authorities.existing(digests),
-    onChange: (listener) => authorities.onChange(listener),
+    onChange: (observer) => authorities.onChange(observer),
     attend: (context, rackId, end) => {
       const certificate = context.peerCertificate();
       if (certificate === undefined) return () => undefined;

@@ -120,9 +120,9 @@ export class SecretsKeeper {
     return this.#parts.secrets.canSeal;
   }
 
-  /** Calls `listener` whenever `isFit` changes. */
-  onFitness(listener: (isFit: boolean) => void): void {
-    this.#onFitness = listener;
+  /** Calls `observer` whenever `isFit` changes. */
+  onFitness(observer: (isFit: boolean) => void): void {
+    this.#onFitness = observer;
   }
 
   stop(): void {

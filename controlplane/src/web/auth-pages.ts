@@ -4,10 +4,10 @@
  * | page | does |
  * |---|---|
  * | `GET /auth/options` | lists the ways to sign in |
- * | `POST /auth/token` | opens a session for the token in `{"token": "..."}` |
+ * | `POST /auth/token` | opens a sign-in for the token in `{"token": "..."}` |
  * | `GET /auth/sign-in?return=PATH` | redirects to the identity provider |
- * | `GET /auth/callback` | the provider's redirect: opens a session, redirects to PATH |
- * | `POST /auth/sign-out` | ends the session |
+ * | `GET /auth/callback` | the provider's redirect: opens a sign-in, redirects to PATH |
+ * | `POST /auth/sign-out` | ends the sign-in |
  *
  * A POST needs the origin of this server. An error on the way back from the identity provider
  * redirects to `/sign-in?error=REASON`: a person reads it, not a program.
@@ -124,7 +124,7 @@ function failed(error: unknown, cookies: readonly string[] = []): PageResponse {
   return leading(`/sign-in?error=${encodeURIComponent(error.error.reason)}`, cookies);
 }
 
-/** The browser drops the session even if the store is unavailable: then only its expiry ends it. */
+/** The browser drops the sign-in even if the store is unavailable: then only its expiry ends it. */
 async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promise<PageResponse> {
   const over = cookieText(signInCookie, '', 'Strict', gone);
   try {

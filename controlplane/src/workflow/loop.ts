@@ -87,7 +87,7 @@ export class Workflows {
   readonly #deps: WorkflowsDependencies;
   readonly #controller: Controller<WorkflowId>;
   readonly #seen = new SeenWorkflows();
-  readonly #listeners: ((record: wire.WorkflowRecord) => void)[] = [];
+  readonly #observers: ((record: wire.WorkflowRecord) => void)[] = [];
 
   constructor(deps: WorkflowsDependencies) {
     this.#deps = deps;
@@ -134,9 +134,9 @@ export class Workflows {
     this.#controller.stop();
   }
 
-  /** Calls `listener` after every pass over a workflow. */
-  onReconcile(listener: (record: wire.WorkflowRecord) => void): void {
-    this.#listeners.push(listener);
+  /** Calls `observer` after every pass over a workflow. */
+  onReconcile(observer: (record: wire.WorkflowRecord) => void): void {
+    this.#observers.push(observer);
   }
 
   /** Carries out pending decisions; resolves with the resulting workflow. */
@@ -198,7 +198,7 @@ export class Workflows {
     this.#seen.set(id, isOpen(run) || kept.record.untoldRuns.length > 0);
     const waitsUntil = run?.state === WorkflowRunState.PENDING ? run.deadline : undefined;
     if (waitsUntil !== undefined) this.#controller.wakeAt(id, timestampMs(waitsUntil), 'due');
-    for (const listener of this.#listeners) listener(kept.record);
+    for (const observer of this.#observers) observer(kept.record);
     return kept;
   }
 
@@ -323,7 +323,7 @@ export class Workflows {
     const open = isOpen(latestRun(record)) || record.untoldRuns.length > 0;
     this.#seen.set(id, open);
     if (open) this.wake(id);
-    else for (const listener of this.#listeners) listener(record);
+    else for (const observer of this.#observers) observer(record);
   }
 
   /**

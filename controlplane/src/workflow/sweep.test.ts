@@ -5,7 +5,7 @@ import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Entry, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
-import { FleetRows, type RowListener, rowOf } from '../fleet-view/index.ts';
+import { FleetRows, type RowObserver, rowOf } from '../fleet-view/index.ts';
 import type { Follower } from '../following/index.ts';
 import { WorkflowSweeper } from './sweep.ts';
 
@@ -15,7 +15,7 @@ const sweepIntervalMs = 1_000;
 let heap: EventHeap;
 let store: StateStore;
 let rows: FleetRows;
-let tell: RowListener;
+let tell: RowObserver;
 let sweeper: WorkflowSweeper;
 /** Reads of the store: "get hosts.h1". */
 let reads: string[];
@@ -45,8 +45,8 @@ beforeEach(async () => {
     start: async () => {
       for (const entry of (await store.list('hosts')).entries) rows.put(rowOf(entry));
     },
-    onChange: (listener: RowListener) => {
-      tell = listener;
+    onChange: (observer: RowObserver) => {
+      tell = observer;
     },
     row: (hostId: HostId) => rows.get(hostId),
     rows: () => rows.behind(),

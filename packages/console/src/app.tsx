@@ -6,7 +6,7 @@ import type { ConsoleClients } from './browser/client.ts';
 import type { PageClock } from './browser/clock.ts';
 import { ConsoleContext } from './browser/console.ts';
 import { ConsoleLink } from './browser/link.ts';
-import { providerFailure, signOut, whoAmI } from './browser/session.ts';
+import { providerFailure, signOut, whoAmI } from './browser/sign-in.ts';
 import type { Failure } from './logic/failure.ts';
 import { Shell } from './pages/shell.tsx';
 import { SignInForm, SignInPage } from './pages/sign-in.tsx';
@@ -89,7 +89,7 @@ function Inside({ me, clients, clock, left, refresh }: InsideProps) {
   const app = useMemo(
     () => ({
       ...{ clients, link, clock, me },
-      ...{ caller: { role: me.role, isScoped }, signOut: leave, sessionOver: () => setOver(true) },
+      ...{ caller: { role: me.role, isScoped }, signOut: leave, signInOver: () => setOver(true) },
     }),
     [clients, link, clock, me, isScoped, leave],
   );

@@ -34,7 +34,7 @@ interface Ring {
 export class StepLogs {
   /** By host uid; the host that wrote last is at the end. */
   readonly #rings = new Map<HostUid, Ring>();
-  readonly #listeners = new Map<OperationId, Set<() => void>>();
+  readonly #observers = new Map<OperationId, Set<() => void>>();
 
   /** Takes a piece. The sender must be permitted to report for the host. */
   take({ operationId, hostUid, offset, content }: agent.StepLog): void {
@@ -71,19 +71,19 @@ export class StepLogs {
     this.#tell(operationId);
   }
 
-  /** Calls `listener` whenever the operation writes or ends. */
-  onChange(operationId: OperationId, listener: () => void): Cancel {
-    const listeners = this.#listeners.get(operationId) ?? new Set();
-    this.#listeners.set(operationId, listeners.add(listener));
+  /** Calls `observer` whenever the operation writes or ends. */
+  onChange(operationId: OperationId, observer: () => void): Cancel {
+    const observers = this.#observers.get(operationId) ?? new Set();
+    this.#observers.set(operationId, observers.add(observer));
     return () => {
-      listeners.delete(listener);
-      const isEmpty = listeners.size === 0 && this.#listeners.get(operationId) === listeners;
-      if (isEmpty) this.#listeners.delete(operationId);
+      observers.delete(observer);
+      const isEmpty = observers.size === 0 && this.#observers.get(operationId) === observers;
+      if (isEmpty) this.#observers.delete(operationId);
     };
   }
 
   #tell(operationId: OperationId): void {
-    for (const listener of [...(this.#listeners.get(operationId) ?? [])]) listener();
+    for (const observer of [...(this.#observers.get(operationId) ?? [])]) observer();
   }
 }
 

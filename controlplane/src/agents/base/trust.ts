@@ -8,8 +8,8 @@ export interface SessionTrust {
   bundle(): agent.TrustBundle;
   /** Those of these authorities (SHA-256, lower-case hex) that exist. */
   existing(digests: readonly string[]): Promise<string[]>;
-  /** Calls `listener` when the bundle has changed. */
-  onChange(listener: () => void): void;
+  /** Calls `observer` when the bundle has changed. */
+  onChange(observer: () => void): void;
   /**
    * Watches the key and the certificate of the caller, until the returned function is called. Calls
    * `end` once, when one of them is no longer valid.

@@ -24,12 +24,13 @@ function actionFor(
 ): agent.Directive_Action {
   const ended = operation.state === agent.JournalledOperation_State.ENDED;
   if (record === undefined) return ended ? FORGET : CANCEL;
-  const slot = record.operation;
+  const operationRecord = record.operation;
   // An operation that was not sent to this journal (R9) belongs to a lost life or history, under
   // the same id.
-  const sentHere = slot?.sentTo !== undefined && descends(journal, slot.sentTo);
-  if (sentHere && slot.operation?.id === operation.operationId)
-    return slot.cancelId === '' || ended ? CONTINUE : CANCEL;
+  const sentHere =
+    operationRecord?.sentTo !== undefined && descends(journal, operationRecord.sentTo);
+  if (sentHere && operationRecord.operation?.id === operation.operationId)
+    return operationRecord.cancelId === '' || ended ? CONTINUE : CANCEL;
   // A settled operation is of no use; if it still runs it must stop, and its end is reported.
   if (!ended) return CANCEL;
   return operation.answered ? FORGET : CONTINUE;

@@ -28,16 +28,17 @@ export function queueTimeoutMs({ name }: StepView, timing: EngineTiming): number
 
 /** The agent's progress of an order: its position in the queue, or that the wait is over. */
 export function foldPass(pass: Pass, run: Run, step: RunStep, progress: agent.Continuing): void {
-  const { operation: slot, image } = pass.record;
+  const { operation: operationRecord, image } = pass.record;
   const { timing } = pass.context;
   const queueMs = queueTimeoutMs(step, timing);
-  if (slot?.sendTime === undefined || slot.cancelId !== '' || queueMs === 0) return;
+  if (operationRecord?.sendTime === undefined || operationRecord.cancelId !== '' || queueMs === 0)
+    return;
   if (progress.queuePlace > 0) {
-    slot.queued = true;
-    step.deadline = timestampFromMs(timestampMs(slot.sendTime) + queueMs);
-    waitFor(pass, run, 'image', `its turn to get ${image}`, slot.sendTime);
-  } else if (slot.queued) {
-    slot.queued = false;
+    operationRecord.queued = true;
+    step.deadline = timestampFromMs(timestampMs(operationRecord.sendTime) + queueMs);
+    waitFor(pass, run, 'image', `its turn to get ${image}`, operationRecord.sendTime);
+  } else if (operationRecord.queued) {
+    operationRecord.queued = false;
     step.deadline = later(pass, timing.imageTimeoutMs);
     if (hostWaitOf(run.waiting) === 'image') stopWaiting(pass, run);
   }

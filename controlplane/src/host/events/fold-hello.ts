@@ -1,6 +1,6 @@
 /**
- * R10: folds in what an agent's Hello reports of a host. The journal is compared with the slot: an
- * operation that has not begun may be sent again, everything else goes on.
+ * R10: folds in what an agent's Hello reports of a host. The journal is compared with the
+ * operation: an operation that has not begun may be sent again, everything else goes on.
  */
 import { actors, agent, HoldKind } from '@rackwright/messages';
 import { bootOperationId } from '../operation/boots.ts';
@@ -13,14 +13,14 @@ import { checkAgain } from './fold.ts';
 
 const { JOURNALLED } = agent.JournalledOperation_State;
 
-/** The agent's journal against the slot of this host. */
+/** The agent's journal against the operation of this host. */
 export function foldHello(
   pass: Pass,
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
   grants?: readonly string[],
 ): void {
-  foldSlot(pass, journal, listed);
+  foldOperation(pass, journal, listed);
   if (grants !== undefined) foldGrants(pass, grants);
   holdUnknownWork(pass, listed);
   if (pass.record.forgetting) pass.effects.push({ kind: 'forget' });
@@ -41,20 +41,20 @@ function foldGrants(pass: Pass, grants: readonly string[]): void {
  * not its fault. One that has not begun and was aborted never begins. Everything else goes on under
  * its id.
  */
-function foldSlot(
+function foldOperation(
   pass: Pass,
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
 ): void {
-  const slot = pass.record.operation;
+  const operationRecord = pass.record.operation;
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
-  if (slot?.operation === undefined || run === undefined || step === undefined) return;
-  const known = listed.find(({ operationId }) => operationId === slot.operation?.id);
+  if (operationRecord?.operation === undefined || run === undefined || step === undefined) return;
+  const known = listed.find(({ operationId }) => operationId === operationRecord.operation?.id);
   const notBegun = known === undefined || known.state === JOURNALLED;
-  if (!wentTo(slot, journal) || !notBegun) resend(pass, journal);
-  else if (run.abort !== undefined && known === undefined) delete slot.sentTo;
-  else if (!slot.queued && hasPassed(pass, step.deadline)) {
+  if (!wentTo(operationRecord, journal) || !notBegun) resend(pass, journal);
+  else if (run.abort !== undefined && known === undefined) delete operationRecord.sentTo;
+  else if (!operationRecord.queued && hasPassed(pass, step.deadline)) {
     retryStep(pass, run, step, checkAgain(pass), {});
   } else resend(pass, journal);
 }

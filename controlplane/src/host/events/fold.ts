@@ -1,6 +1,6 @@
 /**
  * Folds in an agent's reports. Every report gets a verdict (R7). Only a result of the operation in
- * the slot changes the run, and each of the six result kinds does exactly what DESIGN §3 permits.
+ * progress changes the run, and each of the six result kinds does exactly what DESIGN §3 permits.
  */
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -78,7 +78,7 @@ import { foldFacts } from './observe.ts';
 /** The longest stored progress of an interrupted step, in characters. */
 const progressMax = 16_384;
 
-/** The present attempt: the run, its step and the operation in the slot. */
+/** The present attempt: the run, its step and the operation in progress. */
 interface Attempt {
   readonly run: Run;
   readonly step: RunStep;
@@ -99,8 +99,9 @@ function foldResult(pass: Pass, report: agent.Report): ReportVerdict | undefined
     if (result.case === 'hostUpdated') foldFacts(pass, result.value.observations, report.time);
     return undefined;
   }
-  const slot = pass.record.operation;
-  if (slot !== undefined && slot.cancelId === report.operationId) return { kind: 'applied' };
+  const operationRecord = pass.record.operation;
+  if (operationRecord !== undefined && operationRecord.cancelId === report.operationId)
+    return { kind: 'applied' };
   const attempt = attemptOf(pass, report.operationId);
   if (attempt === undefined) return verdictOfStranger(pass, report);
   const read = resultFromWire(report);
@@ -143,8 +144,9 @@ function foldResult(pass: Pass, report: agent.Report): ReportVerdict | undefined
 
 function foldBegun(pass: Pass, { run, step }: Attempt): void {
   noteBegun(pass, run);
-  const slot = pass.record.operation;
-  if (slot !== undefined && step.rerunClass === RerunClass.NEVER_TWICE) slot.begun = true;
+  const operationRecord = pass.record.operation;
+  if (operationRecord !== undefined && step.rerunClass === RerunClass.NEVER_TWICE)
+    operationRecord.begun = true;
 }
 
 function attemptOf(pass: Pass, operationId: OperationId): Attempt | undefined {
@@ -253,8 +255,8 @@ function keepOutput(
 /** A conflict keeps errors and counts; it only waits, within a bound. */
 function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAfter): void {
   if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
-  const slot = pass.record.operation;
-  if (slot?.begun === true) return interruptStep(pass, run, step, result.message);
+  const operationRecord = pass.record.operation;
+  if (operationRecord?.begun === true) return interruptStep(pass, run, step, result.message);
   if (result.reason === agent.ConflictReason.INVALID_STATE) {
     const definition = stepDefinition(step);
     // The host is on, or the boot that the order was for is over.
@@ -264,12 +266,12 @@ function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAft
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(pass, run, step, result);
   // It began under this same id before, and its result is lost.
-  const ran = slot?.operation?.kind.case === 'runStep';
+  const ran = operationRecord?.operation?.kind.case === 'runStep';
   if (ran && result.reason === agent.ConflictReason.DUPLICATE) {
     return interruptStep(pass, run, step, result.message);
   }
   const { nowMs, timing } = pass.context;
-  const first = slot?.firstConflictTime ?? now(pass);
+  const first = operationRecord?.firstConflictTime ?? now(pass);
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
   if (leftMs <= 0) {
     const lasts = `still in conflict after ${lasting(timing.conflictBudgetMs)}: ${result.message}`;
@@ -312,12 +314,12 @@ function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.Transie
   if (result.cause === TransientCause.RUNNER_AWAY && isOfEarlierRun(pass, run)) {
     return bootAgain(pass, run, step, result.message);
   }
-  const slot = pass.record.operation;
+  const operationRecord = pass.record.operation;
   // R4: it has begun, whatever prevented its end.
-  if (slot?.begun === true) return interruptStep(pass, run, step, result.message);
+  if (operationRecord?.begun === true) return interruptStep(pass, run, step, result.message);
   const { timing, nowMs } = pass.context;
-  const count = (slot?.transientCount ?? 0) + 1;
-  const first = slot?.firstTransientTime ?? now(pass);
+  const count = (operationRecord?.transientCount ?? 0) + 1;
+  const first = operationRecord?.firstTransientTime ?? now(pass);
   const lastedMs = nowMs - timestampMs(first);
   if (result.cause === TransientCause.RUNNER_AWAY && lastedMs > timing.bootTimeoutMs) {
     // A later attempt cannot use this boot, unless the runner is seen again.

@@ -23,7 +23,7 @@ export interface FollowedDependencies {
 }
 
 /** `before` is undefined for a new record; `after` for a deleted one. */
-export interface FollowedListener {
+export interface FleetObserver {
   fleet(before: wire.FleetRecord | undefined, after: wire.FleetRecord | undefined): void;
   rack(
     rackId: RackId,
@@ -39,14 +39,14 @@ interface FollowedRecord<T> {
 
 export class FleetFollower {
   readonly #deps: FollowedDependencies;
-  readonly #listener: FollowedListener;
+  readonly #observer: FleetObserver;
   readonly #racks = new Map<RackId, FollowedRecord<wire.RackRecord>>();
   readonly #stopping = new AbortController();
   #fleet: FollowedRecord<wire.FleetRecord> = { record: undefined, revision: 0 };
 
-  constructor(deps: FollowedDependencies, listener: FollowedListener) {
+  constructor(deps: FollowedDependencies, observer: FleetObserver) {
     this.#deps = deps;
-    this.#listener = listener;
+    this.#observer = observer;
   }
 
   /** Reads the present records, then follows the store. */
@@ -104,14 +104,14 @@ export class FleetFollower {
     if (revision <= this.#fleet.revision) return;
     const before = this.#fleet.record;
     this.#fleet = { record, revision };
-    this.#listener.fleet(before, record);
+    this.#observer.fleet(before, record);
   }
 
   noteRack(rackId: RackId, record: wire.RackRecord | undefined, revision: StoreRevision): void {
     const before = this.#racks.get(rackId);
     if (before !== undefined && revision <= before.revision) return;
     this.#racks.set(rackId, { record, revision });
-    this.#listener.rack(rackId, before?.record, record);
+    this.#observer.rack(rackId, before?.record, record);
   }
 
   #foundFleet(entry: Entry): void {

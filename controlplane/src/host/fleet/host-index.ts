@@ -34,20 +34,20 @@ export class HostIndex {
   readonly #rackOf = new Map<HostId, RackId>();
   readonly #idsOfRack = new Map<RackId, Set<HostId>>();
   readonly #bootKeys = new Map<HostId, string>();
-  readonly #bootListeners: ((rackId: RackId) => void)[] = [];
+  readonly #bootObservers: ((rackId: RackId) => void)[] = [];
   readonly #powerTargets = new Map<HostId, IndexedHost>();
   /** The last noted revision of each host. */
   readonly #noted = new Map<HostId, StoreRevision>();
-  readonly #powerListeners: ((rackId: RackId) => void)[] = [];
+  readonly #powerObservers: ((rackId: RackId) => void)[] = [];
 
-  /** Calls `listener` with a rack whose boot snapshot may have changed. */
-  onBootChange(listener: (rackId: RackId) => void): void {
-    this.#bootListeners.push(listener);
+  /** Calls `observer` with a rack whose boot snapshot may have changed. */
+  onBootChange(observer: (rackId: RackId) => void): void {
+    this.#bootObservers.push(observer);
   }
 
-  /** Calls `listener` with a rack whose list of polled hosts may have changed. */
-  onPowerTargetsChange(listener: (rackId: RackId) => void): void {
-    this.#powerListeners.push(listener);
+  /** Calls `observer` with a rack whose list of polled hosts may have changed. */
+  onPowerTargetsChange(observer: (rackId: RackId) => void): void {
+    this.#powerObservers.push(observer);
   }
 
   powerTargetsOfRack(rackId: RackId): IndexedHost[] {
@@ -162,11 +162,11 @@ export class HostIndex {
   }
 
   #powerTargetsChanged(rackId: RackId): void {
-    for (const listener of this.#powerListeners) listener(rackId);
+    for (const observer of this.#powerObservers) observer(rackId);
   }
 
   #bootChanged(rackId: RackId): void {
-    for (const listener of this.#bootListeners) listener(rackId);
+    for (const observer of this.#bootObservers) observer(rackId);
   }
 }
 

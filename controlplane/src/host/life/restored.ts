@@ -111,9 +111,9 @@ function requireReview(pass: Pass): void {
 }
 
 function endLost(pass: Pass, run: Run): void {
-  const slot = pass.record.operation;
-  if (slot?.operation !== undefined && slot.sentTo !== undefined) {
-    const { id } = slot.operation;
+  const operationRecord = pass.record.operation;
+  if (operationRecord?.operation !== undefined && operationRecord.sentTo !== undefined) {
+    const { id } = operationRecord.operation;
     pass.effects.push({ kind: 'cancel', operationId: id, cancelId: `${id}/cancel` });
   }
   const message = 'the store was restored to an older state while it was under way';

@@ -5,7 +5,7 @@
  * Invariants:
  * 1. An id names one attempt of a step. When it is unknown whether a call arrived, it is repeated
  *    under the same id, by which its receiver recognizes it (R3).
- * 2. Only the result of the call in the slot moves the run.
+ * 2. Only the result of the call in progress moves the run.
  * 3. While the loss of a restored store is not accepted, nothing is called: its numbers may have
  *    been used in the lost history.
  */
@@ -24,7 +24,7 @@ export function takeOverAtMs({ call }: store.HostRecord): number | undefined {
   return call?.callTime === undefined ? undefined : timestampMs(call.callTime) + takeOverMs;
 }
 
-/** Puts the call of the present attempt into the slot; it is not made yet. */
+/** Puts the call of the present attempt into the record; it is not made yet. */
 export function putCall(pass: Pass, run: Run, step: RunStep, { notBefore }: Postponement): void {
   pass.record.call = create(store.WebhookCallSchema, {
     id: operationId(pass, run, run.currentStep, step.attempt),

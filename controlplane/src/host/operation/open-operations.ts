@@ -10,7 +10,7 @@ import { cancelOperation } from './operation.ts';
 /** The most such operations of a host; reports of older ones are still answered. */
 const openMax = 4;
 
-/** The operation in the slot is given up, without a report. */
+/** The operation in progress is given up, without a report. */
 export function leaveOpen({ record }: Pick<Pass, 'record'>): void {
   const { operation, sentTo } = record.operation ?? {};
   if (operation === undefined || sentTo === undefined) return;

@@ -1,5 +1,5 @@
 /**
- * The slot of the exclusive operation: creates operations, decides when they may be sent, and
+ * The exclusive operation of a host: creates operations, decides when they may be sent, and
  * interprets an agent's journal for one that was sent before (rules R3, R5, R9).
  */
 import { create } from '@bufbuild/protobuf';
@@ -71,7 +71,7 @@ export interface Postponement {
   readonly firstTransientTime?: Timestamp;
 }
 
-/** Puts a new operation into the slot, unsent. */
+/** Puts a new operation into the record, unsent. */
 export function putOperation(
   pass: Pass,
   run: RunView,
@@ -102,25 +102,27 @@ export type SendState =
   | 'lost';
 
 /**
- * Sends the operation of the slot if it may be sent now, or says what it waits for. The first
+ * Sends the operation in progress if it may be sent now, or says what it waits for. The first
  * sending sets the deadline: the step's clock starts then (R5).
  */
 export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
-  const slot = pass.record.operation;
+  const operationRecord = pass.record.operation;
   const { session } = pass.context;
-  if (slot?.operation === undefined) return 'waiting';
-  if (slot.notBefore !== undefined && !hasPassed(pass, slot.notBefore)) return 'waiting';
+  if (operationRecord?.operation === undefined) return 'waiting';
+  if (operationRecord.notBefore !== undefined && !hasPassed(pass, operationRecord.notBefore))
+    return 'waiting';
   if (session === undefined) {
     waitForAgent(pass, run);
     return 'waiting';
   }
-  if (slot.sentTo !== undefined) return present(pass, run, slot.sentTo, session.journal);
-  const { case: kind = '' } = slot.operation.kind;
+  if (operationRecord.sentTo !== undefined)
+    return present(pass, run, operationRecord.sentTo, session.journal);
+  const { case: kind = '' } = operationRecord.operation.kind;
   if (session.operationKinds?.includes(kind) === false) {
     waitFor(pass, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
     return 'waiting';
   }
-  const missing = missingOf(pass, slot.operation);
+  const missing = missingOf(pass, operationRecord.operation);
   if (missing !== undefined) {
     waitFor(
       pass,
@@ -130,24 +132,25 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
     );
     return 'waiting';
   }
-  if (isBraked(pass, run, slot.operation)) return 'waiting';
-  if (waitsForConfirmation(pass, run, slot.operation)) return 'waiting';
-  slot.sentTo = lifeOf(session.journal);
-  slot.sendTime = now(pass);
+  if (isBraked(pass, run, operationRecord.operation)) return 'waiting';
+  if (waitsForConfirmation(pass, run, operationRecord.operation)) return 'waiting';
+  operationRecord.sentTo = lifeOf(session.journal);
+  operationRecord.sendTime = now(pass);
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
   const queueMs = step === undefined ? 0 : queueTimeoutMs(step, pass.context.timing);
   // The time of a system's shutdown is not part of the step's own time.
-  const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, slot.operation);
-  slot.operation.deadline = later(pass, queueMs + waitMs + ownMs);
-  openGrantFromNow(pass, slot.operation);
+  const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, operationRecord.operation);
+  operationRecord.operation.deadline = later(pass, queueMs + waitMs + ownMs);
+  openGrantFromNow(pass, operationRecord.operation);
   if (step !== undefined) {
     step.deadline = later(pass, waitMs + ownMs);
     noteWriteSent(pass, step);
   }
   // The wait for a silent BMC lasts until it responds, also during a retry.
-  if (hostWaitOf(run.waiting) !== 'bmc' || slot.transientCount === 0) stopWaiting(pass, run);
-  pass.effects.push({ kind: 'send', operation: asSent(pass.record, slot.operation) });
+  if (hostWaitOf(run.waiting) !== 'bmc' || operationRecord.transientCount === 0)
+    stopWaiting(pass, run);
+  pass.effects.push({ kind: 'send', operation: asSent(pass.record, operationRecord.operation) });
   return 'sent';
 }
 
@@ -186,10 +189,10 @@ function present(
 }
 
 /**
- * Whether the slot's operation was sent to this journal, or to an earlier generation of it (R9).
+ * Whether the operation was sent to this journal, or to an earlier generation of it (R9).
  */
-export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boolean {
-  const { sentTo } = slot;
+export function wentTo(operationRecord: store.OperationRecord, journal: agent.Journal): boolean {
+  const { sentTo } = operationRecord;
   return sentTo !== undefined && descends(journal, sentTo);
 }
 
@@ -200,25 +203,34 @@ export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boo
  * begin.
  */
 export function resend(pass: Pass, journal: agent.Journal): void {
-  const slot = pass.record.operation;
-  if (slot?.operation === undefined || !wentTo(slot, journal)) return;
-  slot.sentTo = lifeOf(journal);
-  if (slot.cancelId !== '') {
-    const { id } = slot.operation;
-    pass.effects.push({ kind: 'cancel', operationId: id, cancelId: slot.cancelId });
+  const operationRecord = pass.record.operation;
+  if (operationRecord?.operation === undefined || !wentTo(operationRecord, journal)) return;
+  operationRecord.sentTo = lifeOf(journal);
+  if (operationRecord.cancelId !== '') {
+    const { id } = operationRecord.operation;
+    pass.effects.push({ kind: 'cancel', operationId: id, cancelId: operationRecord.cancelId });
   }
-  pass.effects.push({ kind: 'send', operation: asSent(pass.record, slot.operation) });
+  pass.effects.push({ kind: 'send', operation: asSent(pass.record, operationRecord.operation) });
 }
 
 /** Asks the agent to stop the operation in progress; its answer ends the run. */
 export function cancelOperation(pass: Pass): void {
-  const slot = pass.record.operation;
-  if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
-  slot.cancelId = `${slot.operation.id}/cancel`;
+  const operationRecord = pass.record.operation;
+  if (
+    operationRecord?.operation === undefined ||
+    operationRecord.sentTo === undefined ||
+    operationRecord.cancelId !== ''
+  )
+    return;
+  operationRecord.cancelId = `${operationRecord.operation.id}/cancel`;
   const run = activeRun(pass.status);
   // From here on it waits for its end, and no longer for a slot.
   if (run !== undefined && hostWaitOf(run.waiting) === 'image') stopWaiting(pass, run);
-  pass.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+  pass.effects.push({
+    kind: 'cancel',
+    operationId: operationRecord.operation.id,
+    cancelId: operationRecord.cancelId,
+  });
 }
 
 /**
@@ -226,11 +238,15 @@ export function cancelOperation(pass: Pass): void {
  * written it without a session to send it. The shell sends it once in each session.
  */
 export function repeatCancel({ record, context, effects }: Pass): void {
-  const slot = record.operation;
-  if (slot?.operation === undefined || slot.cancelId === '') return;
-  if (context.session === undefined || !wentTo(slot, context.session.journal)) return;
+  const operationRecord = record.operation;
+  if (operationRecord?.operation === undefined || operationRecord.cancelId === '') return;
+  if (context.session === undefined || !wentTo(operationRecord, context.session.journal)) return;
   if (effects.some(({ kind }) => kind === 'cancel')) return;
-  effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+  effects.push({
+    kind: 'cancel',
+    operationId: operationRecord.operation.id,
+    cancelId: operationRecord.cancelId,
+  });
 }
 
 /**
@@ -262,11 +278,11 @@ export function deadlineFires(
 ): boolean {
   if (deadline === undefined || !hasPassed(pass, deadline)) return false;
   const { session } = pass.context;
-  const { operation: slot } = pass.record;
-  if (slot !== undefined && slot.sentTo === undefined) return true;
+  const { operation: operationRecord } = pass.record;
+  if (operationRecord !== undefined && operationRecord.sentTo === undefined) return true;
   if (session === undefined || session.awaitsReport) return false;
   const deadlineMs = timestampMs(deadline);
-  const ownWordMs = agentStops && slot !== undefined ? agentWordMs : 0;
+  const ownWordMs = agentStops && operationRecord !== undefined ? agentWordMs : 0;
   const wasAway = session.openedMs > deadlineMs;
   const dueMs = wasAway ? session.openedMs + agentBackMs : deadlineMs + ownWordMs;
   return session.lastMessageMs >= dueMs;

@@ -52,13 +52,16 @@ const wishes = { on: 'switch the host on', off: 'switch the host off' } as const
 /** The report that the run waits for; undefined: none. */
 export function confirmationAwaited(pass: PassView): 'on' | 'off' | undefined {
   const run = activeRun(pass.status);
-  const slot = pass.record.operation;
+  const operationRecord = pass.record.operation;
   const step = run === undefined ? undefined : currentStep(run);
-  if (step === undefined || step.word !== undefined || slot?.sentTo !== undefined) return undefined;
+  if (step === undefined || step.word !== undefined || operationRecord?.sentTo !== undefined)
+    return undefined;
   // Also while its agent is away: the person's action in the rack counts.
   const wait = hostWaitOf(run?.waiting);
   if (wait !== 'person' && wait !== 'agent') return undefined;
-  return slot?.operation === undefined ? undefined : askedOf(pass, slot.operation);
+  return operationRecord?.operation === undefined
+    ? undefined
+    : askedOf(pass, operationRecord.operation);
 }
 
 /** Records that a person has switched the host for this step; there is no other evidence. */

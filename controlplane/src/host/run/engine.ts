@@ -380,7 +380,7 @@ export function interruptStep(
 ): void {
   if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, message);
   const failure = stepFailure('interrupted', `${calledStep(step)}: ${message}`);
-  const slot = pass.record.operation;
+  const operationRecord = pass.record.operation;
   if (step.rerunClass === RerunClass.NEVER_TWICE) {
     holdForPerson(pass, run, step, failure);
     return;
@@ -398,7 +398,7 @@ export function interruptStep(
       retryStep(pass, run, step, {}, {});
       return;
     case RerunClass.CHECK_FIRST:
-      retryStep(pass, run, step, { checkOf: slot?.operation, lastProgress }, {});
+      retryStep(pass, run, step, { checkOf: operationRecord?.operation, lastProgress }, {});
       return;
     default:
       failStep(pass, run, step, failure);

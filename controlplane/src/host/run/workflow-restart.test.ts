@@ -50,7 +50,7 @@ async function ordered(): Promise<HandOffScene> {
 }
 
 const ended = (rig: Rig) => rig.status().run?.outcome;
-const slot = (rig: Rig): wire.OperationRecord | undefined => rig.record().operation;
+const operationRecord = (rig: Rig): wire.OperationRecord | undefined => rig.record().operation;
 
 test('a control plane that restarts hears the completion that the agent has kept', async () => {
   const { rig, replica, id } = await ordered();
@@ -85,7 +85,7 @@ test('killed right after the order was stored, it is sent under the id that stan
   const bootOperationId = bootOfRunner(rig.status().run);
   const ready = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
   await connectAgent(rig, dying, { runners: [ready] });
-  const { id = '', kind } = slot(rig)?.operation ?? {};
+  const { id = '', kind } = operationRecord(rig)?.operation ?? {};
   expect(kind?.case === 'runStep' && kind.value.handOff).toBe(true);
   const after = await rig.replica();
   const third = await connectAgent(rig, after);
@@ -101,7 +101,7 @@ test('L9: after an agent was restarted and cut it short, a person decides', asyn
   await again.report(failed('interrupted'), { id, hostUid: 'u1' });
   await rig.advance(3_600_000);
   expect(rig.status().run?.waiting?.reason).toBe('hold');
-  expect(slot(rig)).toBeUndefined();
+  expect(operationRecord(rig)).toBeUndefined();
   expect(again.ids().filter((each) => each !== id)).toEqual([]);
   await replica.request({ kind: 'skip', reason: 'the new kernel is up' });
   expect(ended(rig)).toBe(RunOutcome.SUCCEEDED);

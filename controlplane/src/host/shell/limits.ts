@@ -15,7 +15,7 @@ import {
 } from '@rackwright/messages';
 import type { Lane } from '../../loop/index.ts';
 import { idOf } from '../../records/index.ts';
-import { FleetFollower, type FollowedListener } from '../fleet/followed.ts';
+import { FleetFollower, type FleetObserver } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import type { HostEffect } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
@@ -37,11 +37,11 @@ export class Limits {
     this.#deps = deps;
     this.#index = index;
     this.#wake = wake;
-    const listener: FollowedListener = {
+    const observer: FleetObserver = {
       fleet: (before, after) => this.#fleetChanged(before, after),
       rack: (rackId, before, after) => this.#rackChanged(rackId, before, after),
     };
-    this.#followed = new FleetFollower(deps, listener);
+    this.#followed = new FleetFollower(deps, observer);
     this.#slots = new LimitSlots(deps, this.#followed);
   }
 

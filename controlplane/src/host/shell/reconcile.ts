@@ -181,9 +181,9 @@ export class Hosts {
     return this.#deps.registry.sessionOf(rackId) !== undefined;
   }
 
-  /** Calls `listener` with a rack whose boot snapshot may have changed. */
-  onBootChange(listener: (rackId: RackId) => void): void {
-    this.#index.onBootChange(listener);
+  /** Calls `observer` with a rack whose boot snapshot may have changed. */
+  onBootChange(observer: (rackId: RackId) => void): void {
+    this.#index.onBootChange(observer);
   }
 
   get passes(): Passes {

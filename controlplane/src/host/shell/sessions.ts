@@ -34,15 +34,15 @@ export interface SessionRegistry {
   open(session: LiveSession): void;
   /** Removes exactly this session, never a newer one (rule R6). */
   close(session: LiveSession): void;
-  /** Calls `listener` with the rack whenever its session opens or closes. */
-  onChange(listener: (rackId: RackId) => void): void;
+  /** Calls `observer` with the rack whenever its session opens or closes. */
+  onChange(observer: (rackId: RackId) => void): void;
 }
 
 export function createSessionRegistry(): SessionRegistry {
   const sessions = new Map<RackId, LiveSession>();
-  const listeners: ((rackId: RackId) => void)[] = [];
+  const observers: ((rackId: RackId) => void)[] = [];
   const changed = (rackId: RackId) => {
-    for (const listener of listeners) listener(rackId);
+    for (const observer of observers) observer(rackId);
   };
   return {
     sessionOf: (rackId) => sessions.get(rackId),
@@ -57,8 +57,8 @@ export function createSessionRegistry(): SessionRegistry {
       sessions.delete(session.rackId);
       changed(session.rackId);
     },
-    onChange: (listener) => {
-      listeners.push(listener);
+    onChange: (observer) => {
+      observers.push(observer);
     },
   };
 }

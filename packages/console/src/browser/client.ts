@@ -38,7 +38,7 @@ export interface ConsoleClients {
   readonly batches: Client<typeof WorkflowBatchService>;
 }
 
-/** Clients of the control plane that has served the page. The session's cookie goes along. */
+/** Clients of the control plane that has served the page. The sign-in's cookie goes along. */
 export function openClients(baseUrl: string): ConsoleClients {
   const transport = createConnectTransport({
     baseUrl,

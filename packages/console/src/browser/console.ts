@@ -14,10 +14,10 @@ export interface Console {
   readonly clock: PageClock;
   readonly me: WhoAmIResponse;
   readonly caller: Caller;
-  /** Ends the session, as a person asks. */
+  /** Ends the sign-in, as a person asks. */
   readonly signOut: () => void;
-  /** A call was answered that the session is over: the page asks for a new sign-in. */
-  readonly sessionOver: () => void;
+  /** A call was answered that the sign-in is over: the page asks for a new sign-in. */
+  readonly signInOver: () => void;
 }
 
 export const ConsoleContext = createContext<Console | undefined>(undefined);

@@ -57,10 +57,10 @@ export function useTopic(topic: Topic): void {
 }
 
 /** Calls back for each event of the watch. */
-export function useEvents(listener: (event: LinkEvent) => void): void {
+export function useEvents(observer: (event: LinkEvent) => void): void {
   const { link } = useConsole();
-  const present = useRef(listener);
-  present.current = listener;
+  const present = useRef(observer);
+  present.current = observer;
   useEffect(() => link.onEvent((event) => present.current(event)), [link]);
 }
 
@@ -198,7 +198,7 @@ class Loader<T> {
   }
 
   #failed(failure: Failure): void {
-    if (isSignedOut(failure)) this.#app.sessionOver();
+    if (isSignedOut(failure)) this.#app.signInOver();
     if (failure.isUnreached) this.#app.link.unreached();
     this.#say(isPassing(failure) && this.#value !== undefined ? undefined : failure);
   }

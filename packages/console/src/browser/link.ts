@@ -43,7 +43,7 @@ export type LinkEvent =
   | { readonly kind: 'pool'; readonly pool: Pool }
   | { readonly kind: 'other' };
 
-type Listener<T> = (value: T) => void;
+type Observer<T> = (value: T) => void;
 
 export class ConsoleLink {
   readonly #clients: ConsoleClients;
@@ -56,12 +56,12 @@ export class ConsoleLink {
   /** From where the next call goes on; empty: from now. */
   #position = '';
   #missedSome = false;
-  readonly #stateListeners = new Set<Listener<ConnectionState>>();
-  readonly #eventListeners = new Set<Listener<LinkEvent>>();
-  readonly #recoveryListeners = new Set<Listener<number>>();
-  readonly #signedOut: Listener<Failure>;
+  readonly #stateObservers = new Set<Observer<ConnectionState>>();
+  readonly #eventObservers = new Set<Observer<LinkEvent>>();
+  readonly #recoveryObservers = new Set<Observer<number>>();
+  readonly #signedOut: Observer<Failure>;
 
-  constructor(clients: ConsoleClients, clock: PageClock, signedOut: Listener<Failure>) {
+  constructor(clients: ConsoleClients, clock: PageClock, signedOut: Observer<Failure>) {
     this.#clients = clients;
     this.#clock = clock;
     this.#signedOut = signedOut;
@@ -117,16 +117,16 @@ export class ConsoleLink {
     if (this.#state.kind === 'lost') this.#open();
   }
 
-  onState(listener: Listener<ConnectionState>): () => void {
-    return added(this.#stateListeners, listener);
+  onState(observer: Observer<ConnectionState>): () => void {
+    return added(this.#stateObservers, observer);
   }
 
-  onEvent(listener: Listener<LinkEvent>): () => void {
-    return added(this.#eventListeners, listener);
+  onEvent(observer: Observer<LinkEvent>): () => void {
+    return added(this.#eventObservers, observer);
   }
 
-  onRecovery(listener: Listener<number>): () => void {
-    return added(this.#recoveryListeners, listener);
+  onRecovery(observer: Observer<number>): () => void {
+    return added(this.#recoveryObservers, observer);
   }
 
   #open(position = ''): void {
@@ -146,7 +146,7 @@ export class ConsoleLink {
         this.#become('heard');
         this.#listen();
         if (event === 'opened') this.#recovered();
-        else for (const listener of this.#eventListeners) listener(event);
+        else for (const observer of this.#eventObservers) observer(event);
         left -= 1;
         if (left <= 0 && this.#position !== '') break;
       }
@@ -243,7 +243,7 @@ export class ConsoleLink {
     if (!this.#missedSome) return;
     this.#missedSome = false;
     this.#epoch += 1;
-    for (const listener of this.#recoveryListeners) listener(this.#epoch);
+    for (const observer of this.#recoveryObservers) observer(this.#epoch);
   }
 
   #become(event: ConnectionEvent): void {
@@ -251,13 +251,13 @@ export class ConsoleLink {
     this.#state = connectionAfter(before, event, this.#clock.nowMs());
     // A live connection that goes on changes nothing that is shown.
     if (before.kind === 'live' && this.#state.kind === 'live') return;
-    for (const listener of this.#stateListeners) listener(this.#state);
+    for (const observer of this.#stateObservers) observer(this.#state);
   }
 }
 
-function added<T>(listeners: Set<Listener<T>>, listener: Listener<T>): () => void {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
+function added<T>(observers: Set<Observer<T>>, observer: Observer<T>): () => void {
+  observers.add(observer);
+  return () => void observers.delete(observer);
 }
 
 function requestOf(topic: Extract<Topic, { kind: 'hosts' | 'host' }>) {

@@ -1,11 +1,11 @@
 /** Signing in: by a token, or by the identity provider where there is one. */
 import { useEffect, useState } from 'preact/hooks';
-import { type Options, optionsOf, providerAddress, signIn } from '../browser/session.ts';
+import { type Options, optionsOf, providerAddress, signIn } from '../browser/sign-in.ts';
 import type { Failure } from '../logic/failure.ts';
 import { FailureBox } from '../parts/errors.tsx';
 
 interface SignInProps {
-  /** Called once the session is open. */
+  /** Called once the sign-in is open. */
   readonly done: () => void;
   /** Why one has to sign in, where that is worth a word. */
   readonly failure?: Failure | undefined;

@@ -31,22 +31,22 @@ export function probeServer(probe: ServerProbe): Promise<ProbedServer | undefine
   const name = host.includes(':') ? `[${host}]` : host;
   return new Promise((resolve) => {
     let chain: X509Certificate[] = [];
-    const session = connect(`https://${name}:${port}`, {
+    const connection = connect(`https://${name}:${port}`, {
       minVersion: 'TLSv1.3',
       rejectUnauthorized: false,
     });
     const end = (timeMs?: number) => {
       cancel();
       resolve(chain.length === 0 ? undefined : { chain, timeMs });
-      session.destroy();
+      connection.destroy();
     };
     const cancel = clock.after(timeoutMs, () => end());
-    session.on('error', () => end());
-    session.on('close', () => end());
-    session.on('connect', (_session, socket) => {
+    connection.on('error', () => end());
+    connection.on('close', () => end());
+    connection.on('connect', (_session, socket) => {
       const shown = chainOf((socket as TLSSocket).getPeerCertificate(true));
       chain = shown.map((der) => new X509Certificate(der));
-      const request = session.request({ ':method': 'GET', ':path': '/' }, { endStream: true });
+      const request = connection.request({ ':method': 'GET', ':path': '/' }, { endStream: true });
       request.on('error', () => end());
       request.on('response', (headers) => {
         const timeMs = Date.parse(headers.date ?? '');

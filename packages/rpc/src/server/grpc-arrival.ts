@@ -21,12 +21,12 @@ export function grpcArrival(call: StreamCall, path: string, metadata: Metadata):
     },
     onOver: (listener) => void stream.once('close', listener),
     open: (vouch) => openCall(surfaceOf(call, metadata), path, vouch),
-    endConnection: (refused) => endSession(stream, refused),
+    endConnection: (refused) => endHttp2Connection(stream, refused),
   };
 }
 
 /** Ends it behind the refusal, which is sent as soon as this returns. */
-function endSession({ session }: ServerHttp2Stream, refused: RefusedCalls): void {
+function endHttp2Connection({ session }: ServerHttp2Stream, refused: RefusedCalls): void {
   if (session !== undefined) setImmediate(() => refused.end(session));
 }
 

@@ -65,16 +65,16 @@ export class RefusedCalls {
   }
 
   /** Says farewell and closes it. Idempotent. */
-  end(session: Http2Session): void {
-    if (session.destroyed || !this.#begins(session)) return;
+  end(connection: Http2Session): void {
+    if (connection.destroyed || !this.#begins(connection)) return;
     const { retryAfterMs } = this.#limits;
     const words = Buffer.from(`too many calls were refused; come again in ${retryAfterMs} ms`);
-    session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, words);
+    connection.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, words);
     // No stream is begun any more; sent answers get time to go out.
-    session.close();
+    connection.close();
     this.#clock.after(endingMs, () => {
-      const { socket } = session;
-      session.destroy();
+      const { socket } = connection;
+      connection.destroy();
       socket?.destroy();
     });
   }

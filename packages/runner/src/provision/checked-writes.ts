@@ -19,7 +19,7 @@ import { Probes, probeBytes } from './probes.ts';
 export type ByteProgress = (bytes: number) => void;
 
 /** Memory for one transfer. */
-export interface Slot {
+export interface TransferBuffer {
   readonly bytes: Uint8Array;
   /** Settles when the other reader of it is done. */
   hashed: Promise<unknown>;
@@ -36,7 +36,7 @@ interface Piece {
 }
 
 interface Batch {
-  readonly slots: readonly Slot[];
+  readonly buffers: readonly TransferBuffer[];
   used: number;
   writes: Promise<void>[];
   pieces: Piece[];
@@ -75,18 +75,18 @@ export class CheckedWrites {
     return this.#zeros;
   }
 
-  /** The slot to fill next, once it is free. Rejects with an earlier failure. */
-  async free(): Promise<Slot> {
+  /** The buffer to fill next, once it is free. Rejects with an earlier failure. */
+  async free(): Promise<TransferBuffer> {
     if (this.#filling.used === batchTransfers) await this.#nextBatch();
-    const slot = this.#filling.slots[this.#filling.used] as Slot;
-    await slot.hashed;
-    return slot;
+    const buffer = this.#filling.buffers[this.#filling.used] as TransferBuffer;
+    await buffer.hashed;
+    return buffer;
   }
 
   /** Begins to write what `free` gave; resolves when there may be another write. */
   async write(offset: number, length: number): Promise<void> {
-    const { slots, used, writes, pieces } = this.#filling;
-    const { bytes } = slots[used] as Slot;
+    const { buffers, used, writes, pieces } = this.#filling;
+    const { bytes } = buffers[used] as TransferBuffer;
     if (this.#underWay.length === transfersInFlight) await this.#underWay.shift();
     const piece = bytes.subarray(0, length);
     const write = this.#open.write(offset, piece);
@@ -163,8 +163,8 @@ export class CheckedWrites {
 }
 
 function batchOf(memory: readonly Uint8Array[]): Batch {
-  const slots = memory.map((bytes) => ({ bytes, hashed: Promise.resolve() }));
-  return { slots, used: 0, writes: [], pieces: [], checked: Promise.resolve() };
+  const buffers = memory.map((bytes) => ({ bytes, hashed: Promise.resolve() }));
+  return { buffers, used: 0, writes: [], pieces: [], checked: Promise.resolve() };
 }
 
 /** Runs of zeros have any length. */

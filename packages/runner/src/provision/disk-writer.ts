@@ -14,7 +14,7 @@ import { copyInto } from '@rackwright/bytes';
 import { type Content, ImageError } from '@rackwright/disk-image';
 import type { Hashes, RunningHash } from '@rackwright/platform';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block-devices.ts';
-import { type ByteProgress, CheckedWrites, type Slot } from './checked-writes.ts';
+import { type ByteProgress, CheckedWrites, type TransferBuffer } from './checked-writes.ts';
 
 /** The disk that is written, held exclusively. */
 export interface ImageDisk {
@@ -51,8 +51,8 @@ export class DiskWriter {
   readonly #signal: AbortSignal;
   readonly #hash: RunningHash;
   readonly #writes: CheckedWrites;
-  /** The slot that is being filled. */
-  #slot: Slot | undefined;
+  /** The buffer that is being filled. */
+  #buffer: TransferBuffer | undefined;
   /** Bytes since the disk was last looked at; looked at before the first. */
   #unseenBytes = readEveryBytes;
   /** The number of bytes so far. */
@@ -113,28 +113,28 @@ export class DiskWriter {
       const part = Math.min(length - done, transferBytesMax - filled);
       const isZero = part === transferBytesMax && content.kind === 'zeros';
       if (!isZero) {
-        this.#slot ??= await this.#writes.free();
-        const { bytes } = this.#slot;
+        this.#buffer ??= await this.#writes.free();
+        const { bytes } = this.#buffer;
         if (content.kind === 'zeros') bytes.fill(0, filled, filled + part);
         else copyInto(bytes, filled, content.bytes.subarray(done, done + part));
       }
       this.#at += part;
       done += part;
       if (filled + part < transferBytesMax) continue;
-      const slot = isZero ? undefined : this.#slot;
-      if (slot === undefined || Buffer.compare(slot.bytes, this.#writes.zeros) === 0) {
+      const buffer = isZero ? undefined : this.#buffer;
+      if (buffer === undefined || Buffer.compare(buffer.bytes, this.#writes.zeros) === 0) {
         await this.#passZeros();
-      } else await this.#emit(slot, transferBytesMax, transferBytesMax);
+      } else await this.#emit(buffer, transferBytesMax, transferBytesMax);
     }
   }
 
   /** All is on the device, and was read back, when it resolves. */
   async finish(): Promise<WrittenContent> {
     const filled = this.headIsFull ? this.#at % transferBytesMax : 0;
-    if (filled > 0 && this.#slot !== undefined) {
+    if (filled > 0 && this.#buffer !== undefined) {
       const length = Math.ceil(filled / this.#disk.blockBytes) * this.#disk.blockBytes;
-      this.#slot.bytes.fill(0, filled, length);
-      await this.#emit(this.#slot, length, filled);
+      this.#buffer.bytes.fill(0, filled, length);
+      await this.#emit(this.#buffer, length, filled);
     } else if (!this.headIsFull) void this.#hash.update(this.head.subarray(0, this.#at));
     await this.#flushZeros(this.#at - filled);
     await this.#writes.finish();
@@ -165,13 +165,13 @@ export class DiskWriter {
   }
 
   /** Starts the transfer's write; `contentBytes` of it are content. */
-  async #emit(slot: Slot, length: number, contentBytes: number): Promise<void> {
+  async #emit(buffer: TransferBuffer, length: number, contentBytes: number): Promise<void> {
     const offset = this.#at - contentBytes;
-    slot.hashed = this.#hash.update(slot.bytes.subarray(0, contentBytes));
+    buffer.hashed = this.#hash.update(buffer.bytes.subarray(0, contentBytes));
     await this.#flushZeros(offset);
     await this.#readBack(length);
-    this.#slot = undefined;
-    const before = this.#withhold(offset, slot.bytes.subarray(0, length));
+    this.#buffer = undefined;
+    const before = this.#withhold(offset, buffer.bytes.subarray(0, length));
     // A transfer that is not written leaves its memory to the next one.
     if (before > 0) await this.#writes.write(offset, before);
   }

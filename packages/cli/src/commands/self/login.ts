@@ -72,15 +72,15 @@ export const login = buildCommand({
     const code = await beginDevice(provider, at);
     tell(io, code);
     const tokens = await signedIn(io, provider, at, code);
-    const session = await keep(io, name, wanted, tokens);
+    const signIn = await keep(io, name, wanted, tokens);
     if (settings.login === undefined || isGiven(flags)) {
       const change = { at: name === 'default' ? ['login'] : ['contexts', name, 'login'] };
       await changeConfig(io, flags, [{ ...change, value: wanted }]);
     }
     const ends =
-      session.expiresAtMs === undefined || session.refreshToken !== undefined
+      signIn.expiresAtMs === undefined || signIn.refreshToken !== undefined
         ? ''
-        : `; it ends in ${duration(Math.max(0, session.expiresAtMs - io.clock.nowMs()))}`;
+        : `; it ends in ${duration(Math.max(0, signIn.expiresAtMs - io.clock.nowMs()))}`;
     io.err.write(`Signed in at ${wanted.issuer}${ends}. \`rackwright whoami\` says as whom.\n`);
   },
 });

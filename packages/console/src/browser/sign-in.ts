@@ -1,4 +1,4 @@
-/** Signing in and out: the control plane keeps the session in a cookie that no script can read. */
+/** Signing in and out: the control plane keeps the sign-in in a cookie that no script can read. */
 import { Code } from '@connectrpc/connect';
 import type { WhoAmIResponse } from '@rackwright/messages';
 import type { Failure } from '../logic/failure.ts';
@@ -16,7 +16,7 @@ export type SignedIn =
   | { readonly kind: 'out'; readonly failure: Failure }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
-/** The person of the session's cookie. */
+/** The person of the sign-in's cookie. */
 export async function whoAmI({ access }: ConsoleClients): Promise<SignedIn> {
   try {
     return { kind: 'in', me: await access.whoAmI({}) };
@@ -36,9 +36,9 @@ export async function signIn(token: string): Promise<Failure | undefined> {
   }
 }
 
-/** Ends the session. It is over for this page whether or not the control plane is reached. */
+/** Ends the sign-in. It is over for this page whether or not the control plane is reached. */
 export async function signOut(): Promise<void> {
-  // A person can do nothing more. The session also ends by its time.
+  // A person can do nothing more. The sign-in also ends by its time.
   await ask('/auth/sign-out', 'POST').catch(() => undefined);
 }
 
