@@ -6,7 +6,7 @@ export {
   type BootInterface,
   type BootServices,
   bootDecision,
-  makeGate,
+  makeBootGate,
   startBoot,
 } from './boot/index.ts';
 export { type AgentConfig, parseConfig } from './config.ts';

@@ -3,7 +3,7 @@
  * production boot decision of the rack's agents; its logs are what the judge reads.
  */
 
-import { type BootGate, makeGate } from '@rackwright/agent';
+import { type BootGate, makeBootGate } from '@rackwright/agent';
 import { asMac } from '@rackwright/dhcp';
 import type { HostUid } from '@rackwright/messages';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
@@ -245,7 +245,7 @@ export class SimMachine implements BmcSwitch {
 
   #netboot(): void {
     for (const agent of this.#view.agents()) {
-      const decision = askGate(this.#view, agent, this.bootMac);
+      const decision = askBootGate(this.#view, agent, this.bootMac);
       if (decision.kind === 'image') return this.#fetchImage(agent, decision.hostUid);
       if (decision.kind !== 'runner' && decision.kind !== 'discovery') continue;
       const token = decision.bootToken;
@@ -370,22 +370,22 @@ export class SimMachine implements BmcSwitch {
   }
 }
 
-const gates = new WeakMap<LiveAgent, BootGate>();
+const bootGates = new WeakMap<LiveAgent, BootGate>();
 
 /** Asks the production boot decision of an agent for the script of this MAC. */
-export function askGate(view: PartView, agent: LiveAgent, mac: string): ReturnType<BootGate> {
+export function askBootGate(view: PartView, agent: LiveAgent, mac: string): ReturnType<BootGate> {
   const { core, process, box } = agent;
-  const gate =
-    gates.get(agent) ??
-    makeGate({
+  const bootGate =
+    bootGates.get(agent) ??
+    makeBootGate({
       clock: process.clock,
       log: view.log(box),
       memory: () => core.bootMemory(),
       onNetboot: (netboot) => process.enter(() => core.onNetboot(netboot)),
       openDiscovery: (unknown) => core.openDiscovery(unknown),
     });
-  gates.set(agent, gate);
-  const decision = gate(asMac(mac), 'script');
+  bootGates.set(agent, bootGate);
+  const decision = bootGate(asMac(mac), 'script');
   if (decision.kind === 'discovery') view.discoveryBoot(agent, mac, decision.operationId);
   return decision;
 }

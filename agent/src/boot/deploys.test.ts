@@ -39,7 +39,7 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
   };
   const parts = {
     ...{ clock: nodeClock(), log: { ...quietLog, warn: note }, deploys },
-    gate: () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const,
+    bootGate: () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const,
   };
   const bootOf = () => value({ loaders: {}, kernelArguments: [] });
   const scripts = new BootScripts({ ...parts, bootOf, runner: { ...runner, kernelArguments: [] } });
@@ -153,7 +153,7 @@ test('U-Boot gets the image of a host without a disk, unless it could not boot i
   let lines = 0;
   const log = { ...quietLog, error: () => void (lines += 1) };
   const scriptsFor = (boot: NetbootBoot) => {
-    const gate = () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const;
+    const bootGate = () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const;
     const deploys: DeployPages = {
       phoneHome: async () => 'wrong',
       netboot: () => boot,
@@ -161,7 +161,7 @@ test('U-Boot gets the image of a host without a disk, unless it could not boot i
     };
     const bootOf = () => value({ loaders: {}, kernelArguments: [] });
     const runner = { ...names, agentPort: 1, fingerprint: '', kernelArguments: [] };
-    return new BootScripts({ clock: nodeClock(), log, gate, bootOf, runner, deploys });
+    return new BootScripts({ clock: nodeClock(), log, bootGate, bootOf, runner, deploys });
   };
   const ask = (scripts: BootScripts) =>
     scripts.of(asMac(mac), 'uBoot', bootUrls('10.77.0.1', 8080));

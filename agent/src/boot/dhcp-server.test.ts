@@ -13,7 +13,7 @@ import { TestClock } from '../session/testing/clock.ts';
 import { type BootEvent, BootEvents } from './boot-events.ts';
 import { addressPlanOf, dhcpListenDefault, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
-import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
+import { makeAddressWatch, makeBootGate, type NetbootObservation } from './observation.ts';
 import { probeMac } from './probe.ts';
 
 const serverAddress = '10.77.0.1';
@@ -65,7 +65,7 @@ class Rig {
     const plan = made.value;
     return DhcpServer.open({
       ...{ disk: this.disk.open().disk, clock, log, path: dhcp.leasesPath, memory, dhcp },
-      gate: makeGate({ clock, log, memory, onNetboot }),
+      bootGate: makeBootGate({ clock, log, memory, onNetboot }),
       bootEvents: new BootEvents({
         clock,
         log,

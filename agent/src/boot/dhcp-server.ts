@@ -54,7 +54,7 @@ export type DhcpFault = ServerNotice & {
 };
 
 export interface DhcpServerParts extends LeaseFileParts {
-  readonly gate: BootGate;
+  readonly bootGate: BootGate;
   readonly bootEvents: BootEvents;
   readonly sawAddress: AddressWatch;
   /** Read at every request; returns at once. */
@@ -193,11 +193,11 @@ export class DhcpServer {
     request: ServerRequest,
     granted: Map<string, GrantedBefore>,
   ): ServerDecision & { readonly permitted: BootDecision } {
-    const { gate, log, settings } = this.#parts;
+    const { bootGate, log, settings } = this.#parts;
     const { mac, asked, boot } = request;
     // A boot is observed when it begins; the request that follows is part of it.
     const isBoot = boot !== undefined && asked.kind === 'discover';
-    const permitted = isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac);
+    const permitted = isBoot ? bootGate(mac, 'dhcp') : this.#decisionOn(mac);
     const permission = permissionOf(permitted);
     const isKnown = (one: Mac): boolean => isAboutHost(this.#decisionOn(one));
     const quiet = this.#isQuiet();

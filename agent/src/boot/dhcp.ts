@@ -42,7 +42,7 @@ export interface DhcpShellOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: BootGate;
+  readonly bootGate: BootGate;
   readonly bootEvents: BootEvents;
   readonly sawAddress: AddressWatch;
   readonly memory: () => BootMemory;
@@ -103,7 +103,7 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     disk,
     clock,
     log,
-    gate,
+    bootGate,
     bootEvents,
     sawAddress,
     memory,
@@ -128,7 +128,7 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     clock,
     log,
     ...paths,
-    gate,
+    bootGate,
     bootEvents,
     sawAddress,
     memory,
@@ -212,7 +212,7 @@ class Shell {
 
 class ProxyAnswers {
   readonly #log: Log;
-  readonly #gate: BootGate;
+  readonly #bootGate: BootGate;
   readonly #bootEvents: BootEvents;
   readonly #sawAddress: AddressWatch;
   readonly #settings: ProxySettings;
@@ -227,7 +227,7 @@ class ProxyAnswers {
     this.#log = options.log;
     this.#meter = options.meter;
     this.#ignored = new IgnoredOptions(options);
-    this.#gate = options.gate;
+    this.#bootGate = options.bootGate;
     this.#bootEvents = options.bootEvents;
     this.#sawAddress = options.sawAddress;
     this.#settings = proxySettings(options);
@@ -247,7 +247,7 @@ class ProxyAnswers {
       this.#raspberryPis.discovered(mac, packet.transactionId);
     }
     this.#ignored.tell(mac, ignored);
-    const decision = this.#gate(mac, 'dhcp');
+    const decision = this.#bootGate(mac, 'dhcp');
     const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
     this.#meter?.dhcpAsked('proxy', answer.kind !== 'silence');
     this.#bootEvents.dhcp(decision, {

@@ -33,7 +33,7 @@ import { type BootUrls, type BootUrlTarget, parseTarget, targetForm } from './ur
 export interface BootHttpOptions {
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: BootGate;
+  readonly bootGate: BootGate;
   /** The uid of the host of a MAC. Only a look-up: it requests nothing and reports nothing. */
   readonly knownHost: (mac: Mac) => string | undefined;
   readonly bootEvents: BootEvents;
@@ -233,7 +233,7 @@ class BootPages {
   /** UEFI HTTP boot needs a loader to run the script that sends it to its disk. */
   #hostFile(request: HttpRequest, mac: Mac, name: string): HttpResponse | Promise<HttpResponse> {
     const file = this.#options.files.get(name);
-    const decision = this.#options.gate(mac, 'file');
+    const decision = this.#options.bootGate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
     if (!mayStartRunner(decision) && file.kind === 'disk') return refusal(403);
     const lastByte = file.kind === 'disk' ? file.sizeBytes - 1 : file.bytes.length - 1;

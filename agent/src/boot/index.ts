@@ -43,7 +43,7 @@ export type {
 export type { BootMeter } from './meter.ts';
 export {
   type BootGate,
-  makeGate,
+  makeBootGate,
   type NetbootObservation,
   type NetbootStage,
 } from './observation.ts';

@@ -2,7 +2,7 @@ import { asMac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import type { BootMemory } from './memory.ts';
-import { makeGate, type NetbootObservation } from './observation.ts';
+import { makeBootGate, type NetbootObservation } from './observation.ts';
 
 const mac = asMac('52:54:00:77:00:01');
 const clock: Clock = { nowMs: () => 5_000, suspendAwareMs: () => 5_000, after: () => () => {} };
@@ -26,15 +26,15 @@ test('the server informs the observer of every request, permitted or not, and lo
   const lines: string[] = [];
   let memory = memoryWith(6_000);
   const onNetboot = (one: NetbootObservation) => observed.push(one);
-  const gate = makeGate({ clock, log: logInto(lines), memory: () => memory, onNetboot });
-  expect(gate(mac, 'dhcp').kind).toBe('runner');
+  const bootGate = makeBootGate({ clock, log: logInto(lines), memory: () => memory, onNetboot });
+  expect(bootGate(mac, 'dhcp').kind).toBe('runner');
   memory = memoryWith(4_000);
-  expect(gate(mac, 'script').kind).toBe('localBoot');
+  expect(bootGate(mac, 'script').kind).toBe('localBoot');
   expect(observed).toEqual([
     { mac, hostUid: 'u1', stage: 'dhcp', permitted: true, atMs: 5_000 },
     { mac, hostUid: 'u1', stage: 'script', permitted: false, atMs: 5_000 },
   ]);
-  for (let round = 0; round < 1_000; round += 1) gate(asMac('52:54:00:77:00:99'), 'dhcp');
+  for (let round = 0; round < 1_000; round += 1) bootGate(asMac('52:54:00:77:00:99'), 'dhcp');
   expect(observed).toHaveLength(1_002);
   expect(observed.at(-1)).not.toHaveProperty('hostUid');
   expect(lines).toHaveLength(20);
@@ -45,7 +45,12 @@ test('an observer that throws costs a log line, not a boot', () => {
   const onNetboot = () => {
     throw new Error('planted');
   };
-  const gate = makeGate({ clock, log: logInto(lines), memory: () => memoryWith(6_000), onNetboot });
-  expect(gate(mac, 'dhcp').kind).toBe('runner');
+  const bootGate = makeBootGate({
+    clock,
+    log: logInto(lines),
+    memory: () => memoryWith(6_000),
+    onNetboot,
+  });
+  expect(bootGate(mac, 'dhcp').kind).toBe('runner');
   expect(lines).toEqual(['netboot', 'observer of netboots failed']);
 });

@@ -43,7 +43,7 @@ export type BootGate = (mac: Mac, stage: NetbootStage) => BootDecision;
 
 const observationLinesPerSecondMax = 20;
 
-export function makeGate(options: BootGateOptions): BootGate {
+export function makeBootGate(options: BootGateOptions): BootGate {
   const { clock, log } = options;
   const budget = new LineBudget(clock, observationLinesPerSecondMax, 1_000);
   return (mac, stage) => {

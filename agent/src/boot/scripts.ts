@@ -27,7 +27,7 @@ import type { BootUrls } from './urls.ts';
 export interface BootScriptsOptions {
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: BootGate;
+  readonly bootGate: BootGate;
   readonly runner: RunnerBootConfig;
   /** The boot settings of the host of a MAC; the problem is why it boots nothing. */
   readonly bootOf: (mac: Mac) => Read<HostBootSettings>;
@@ -95,11 +95,11 @@ export class BootScripts {
     });
   }
 
-  /** Asks the gate. Observers learn from it that the host has reached its script. */
+  /** Asks the boot gate. Observers learn from it that the host has reached its script. */
   of(mac: Mac, language: ScriptLanguage, urls: BootUrls): ScriptAnswer {
     const agentPort = this.#agentPort;
     if (agentPort === undefined) return { kind: 'later' };
-    const decision = this.#options.gate(mac, 'script');
+    const decision = this.#options.bootGate(mac, 'script');
     const form = forms[language];
     switch (decision.kind) {
       case 'unknownHost':

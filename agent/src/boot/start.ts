@@ -38,7 +38,7 @@ import type { BootMeter } from './meter.ts';
 import {
   type BootGate,
   makeAddressWatch,
-  makeGate,
+  makeBootGate,
   type NetbootObservation,
 } from './observation.ts';
 import { bootDecision, bootProfileOf } from './permission.ts';
@@ -99,13 +99,17 @@ export interface BootServices {
 async function startAllDhcp(
   config: BootConfig,
   dependencies: BootDependencies,
-  { gate, bootEvents, httpPort }: { gate: BootGate; bootEvents: BootEvents; httpPort: number },
+  {
+    bootGate,
+    bootEvents,
+    httpPort,
+  }: { bootGate: BootGate; bootEvents: BootEvents; httpPort: number },
   closers: (() => void | Promise<void>)[],
 ): Promise<readonly DhcpShell[]> {
   const shells: DhcpShell[] = [];
   for (const one of config.interfaces) {
     const urls = bootUrls(one.serverAddress, httpPort, config.http.filesPort);
-    const shell = await startDhcpIfOn(config, one, dependencies, { gate, bootEvents, urls });
+    const shell = await startDhcpIfOn(config, one, dependencies, { bootGate, bootEvents, urls });
     if (shell === undefined) continue;
     closers.push(() => shell.close());
     shells.push(shell);
@@ -123,19 +127,19 @@ export async function startBoot(
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
   const bootEvents = makeBootEvents(dependencies, config);
   const files = await openFiles(disk, config);
-  const gate = makeGate(dependencies);
+  const bootGate = makeBootGate(dependencies);
   const addresses = config.addresses ?? config.interfaces.map(({ serverAddress }) => serverAddress);
   const closers: (() => void | Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const one of closers.splice(0).reverse()) await one();
   };
   try {
-    const more = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
+    const more = { clock, log, bootGate, ...metered, ...(deploys && { deploys }) };
     const bootOf = (mac: Mac): Read<HostBootSettings> => bootOfHost(config, dependencies, mac);
-    const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...more });
+    const scripts = new BootScripts({ ...more, bootOf, runner: config.runner });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
-      ...{ clock, log, gate, scripts, bootEvents, ...more, ...blobs },
+      ...{ ...more, scripts, bootEvents, ...blobs },
       knownHost: (mac: Mac) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
@@ -154,13 +158,13 @@ export async function startBoot(
     const kept = new KeptFiles({ disk, clock, log, bytesMax });
     const forGrub = { scripts, urlsAt, kept, files: files.all, ...blobs };
     const tftpShell = await startTftp({
-      ...{ udp, clock, log, gate, bootEvents, loaders: files.loaders, ...forGrub, ...metered },
+      ...{ udp, clock, log, bootGate, bootEvents, loaders: files.loaders, ...forGrub, ...metered },
       ...tftpSettings(config),
       raspberryPi: files.raspberryPi,
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());
-    const shared = { gate, bootEvents, httpPort: httpShell.port };
+    const shared = { bootGate, bootEvents, httpPort: httpShell.port };
     const [first] = await startAllDhcp(config, dependencies, shared, closers);
     const ports = first === undefined ? {} : { dhcpPort: first.dhcpPort, pxePort: first.pxePort };
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
@@ -212,7 +216,7 @@ async function startDhcpIfOn(
   config: BootConfig,
   one: BootInterface,
   dependencies: BootDependencies,
-  { gate, bootEvents, urls }: { gate: BootGate; bootEvents: BootEvents; urls: BootUrls },
+  { bootGate, bootEvents, urls }: { bootGate: BootGate; bootEvents: BootEvents; urls: BootUrls },
 ): Promise<DhcpShell | undefined> {
   const { name, serverAddress, dhcp } = one;
   if (dhcp.mode === 'off') return undefined;
@@ -233,7 +237,7 @@ async function startDhcpIfOn(
     disk,
     clock,
     log,
-    gate,
+    bootGate,
     bootEvents,
     sawAddress,
     memory,

@@ -62,7 +62,7 @@ export interface TftpShellOptions {
   readonly udp: Udp;
   readonly clock: Clock;
   readonly log: Log;
-  readonly gate: BootGate;
+  readonly bootGate: BootGate;
   readonly bootEvents: BootEvents;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   /** Undefined: there are none. */
@@ -285,7 +285,7 @@ class TftpServer {
     if (own instanceof Uint8Array) return { kind: 'file', bytes: own };
     if (own === 'absent' && !this.#options.loaders.has(name)) return absent;
     if (mac !== undefined) {
-      const decision = this.#options.gate(mac, 'tftp');
+      const decision = this.#options.bootGate(mac, 'tftp');
       if (decision.kind === 'unknownHost') return unknownHost;
       if (decision.kind === 'localBoot') return noGrant;
     }
@@ -315,7 +315,7 @@ class TftpServer {
   /** As by HTTP: kernel and ramdisk for hosts that may start them. */
   #hostFile(mac: Mac, name: string): FileAnswer {
     const file = this.#options.files.get(name);
-    const decision = this.#options.gate(mac, 'file');
+    const decision = this.#options.bootGate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return unknownHost;
     if (file.kind === 'memory') return { kind: 'file', bytes: file.bytes };
     if (!mayStartRunner(decision)) return noGrant;

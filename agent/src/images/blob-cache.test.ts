@@ -42,15 +42,18 @@ interface Served {
   readonly asked: number[];
 }
 
-/** Serves these bytes in pieces of 1,000; `gate` is awaited before each. */
-function served(bytes: Uint8Array, gate: (at: number) => Promise<void> = async () => {}): Served {
+/** Serves these bytes in pieces of 1,000; `barrier` is awaited before each. */
+function served(
+  bytes: Uint8Array,
+  barrier: (at: number) => Promise<void> = async () => {},
+): Served {
   const asked: number[] = [];
   const source: BlobSource = {
     open: async (_, from, signal) => {
       asked.push(from);
       async function* chunks() {
         for (let at = from; at < bytes.length; at += 1_000) {
-          await gate(at);
+          await barrier(at);
           if (signal?.aborted === true) throw new WebBroken('given up');
           yield bytes.subarray(at, at + 1_000);
         }
@@ -252,15 +255,15 @@ describe('several who want one blob', () => {
 
   test('go on when one of them gives up; the last one stops it', async () => {
     const bytes = bytesOf('a');
-    const gate = Promise.withResolvers<void>();
-    const slow = served(bytes, (at) => (at >= 3_000 ? gate.promise : Promise.resolve()));
+    const barrier = Promise.withResolvers<void>();
+    const slow = served(bytes, (at) => (at >= 3_000 ? barrier.promise : Promise.resolve()));
     const cache = await open();
     const [first, second] = [new AbortController(), new AbortController()];
     const pins = [first, second].map(({ signal }) => pin(cache, bytes, slow, signal));
     const outcomes = Promise.allSettled(pins);
     first.abort();
     await expect(pins[0]).rejects.toMatchObject({ kind: 'cancelled' });
-    gate.resolve();
+    barrier.resolve();
     await expect(pins[1]).resolves.toBe(digestOf(bytes));
     await outcomes;
     const other = bytesOf('b');
@@ -455,9 +458,9 @@ describe('a blob on its way', () => {
     const bytes = bytesOf('a', 3_000_000);
     const digest = digestOf(bytes);
     const letGo = Promise.withResolvers<void>();
-    const gate = (at: number) => (at < 2_500_000 ? Promise.resolve() : letGo.promise);
+    const barrier = (at: number) => (at < 2_500_000 ? Promise.resolve() : letGo.promise);
     const cache = await open(5_000_000);
-    const pinning = pin(cache, bytes, served(bytes, gate));
+    const pinning = pin(cache, bytes, served(bytes, barrier));
     await expect.poll(() => cache.coming(digest)).toBeDefined();
     const coming = cache.coming(digest);
     expect(coming?.sizeBytes).toBe(bytes.length);
@@ -478,9 +481,9 @@ describe('a blob on its way', () => {
     const digest = digestOf(bytes);
     const cache = await open(5_000_000);
     const letGo = Promise.withResolvers<void>();
-    const gate = (at: number) => (at < 2_500_000 ? Promise.resolve() : letGo.promise);
+    const barrier = (at: number) => (at < 2_500_000 ? Promise.resolve() : letGo.promise);
     const other = Buffer.concat([bytes.subarray(0, 2_999_000), Buffer.alloc(1_000)]);
-    const source = served(other, gate);
+    const source = served(other, barrier);
     const wanted = { digest, sizeBytes: bytes.length };
     const pinning = cache
       .pin(wanted, source.source, never, () => {})

@@ -40,7 +40,7 @@ function open(bytesMax = 100_000_000, files: LargeFiles = nodeLargeFiles()): Pro
 }
 
 /** Serves `content` up to where it has been let to. */
-class GatedSource implements BlobSource {
+class BlockedSource implements BlobSource {
   readonly asked: number[] = [];
   readonly #content: Buffer;
   #open = 0;
@@ -85,7 +85,7 @@ async function gathered(from: AsyncIterable<Uint8Array>): Promise<Buffer> {
 }
 
 test('garm-T10: a blob that a mirror altered is fetched again from the next place', async () => {
-  const [bad, good] = [new GatedSource(Buffer.alloc(bytes.length, 'x')), new GatedSource()];
+  const [bad, good] = [new BlockedSource(Buffer.alloc(bytes.length, 'x')), new BlockedSource()];
   bad.letTo(bytes.length);
   let current: BlobSource = bad;
   const source: BlobSource = {
@@ -124,7 +124,7 @@ describe('a disk that is slow to make durable', () => {
 
   test('a reader does not wait for the disk; the end of the fetch does', async () => {
     const slow = Promise.withResolvers<void>();
-    const source = new GatedSource(large);
+    const source = new BlockedSource(large);
     source.letTo(large.length);
     const cache = await open(1e9, filesWith(slow.promise));
     const told: number[] = [];
@@ -140,7 +140,7 @@ describe('a disk that is slow to make durable', () => {
     const full = Object.assign(new Error('EIO'), { code: 'EIO', errno: -5 });
     const refusing = Promise.reject(full);
     refusing.catch(() => {});
-    const source = new GatedSource(large);
+    const source = new BlockedSource(large);
     source.letTo(90 * 1024 * 1024);
     const cache = await open(1e9, filesWith(refusing));
     const pinning = cache.pin(wantedLarge, source, never, () => {});
@@ -152,7 +152,7 @@ describe('a disk that is slow to make durable', () => {
 describe('a registry that has trouble', () => {
   /** Fails so, one after the other, and then serves. */
   function failing(...errors: readonly OciError[]) {
-    const good = new GatedSource();
+    const good = new BlockedSource();
     good.letTo(bytes.length);
     const left = [...errors];
     const source: BlobSource = {
@@ -194,7 +194,7 @@ describe('a disk that is full', () => {
   const otherWanted = { digest: digestOf(other), sizeBytes: other.length };
 
   async function withOther(cache: BlobCache): Promise<void> {
-    const source = new GatedSource(other);
+    const source = new BlockedSource(other);
     source.letTo(other.length);
     await cache.pin(otherWanted, source, never, () => {});
   }
@@ -213,7 +213,7 @@ describe('a disk that is full', () => {
   test('is said to be full, before anything is asked for', async () => {
     const cache = await open(100_000_000, small(3_200_000));
     await withOther(cache);
-    const source = new GatedSource();
+    const source = new BlockedSource();
     await expect(cache.pin(wanted, source, never, () => {})).rejects.toMatchObject({
       kind: 'noSpace',
       message: `the image needs 3000000 bytes in ${folder}, whose disk has 2700000 left`,
@@ -254,7 +254,7 @@ describe('a disk that is full', () => {
     const manifest = bytes.slice(0, 100_000);
     const registry = {
       manifest: async () => new Uint8Array(manifest),
-      blobs: () => new GatedSource(),
+      blobs: () => new BlockedSource(),
     };
     const ask = { cache, registry, repository: 'x', signal: never, pinned: [] };
     const found = await cachedManifest(ask, digestOf(manifest));
@@ -264,7 +264,7 @@ describe('a disk that is full', () => {
   test('a disk that fills up midway costs what is not pinned, and then the fetch', async () => {
     const cache = await open(100_000_000, filling());
     await withOther(cache);
-    const source = new GatedSource();
+    const source = new BlockedSource();
     source.letTo(bytes.length);
     refusals = 1;
     await expect(cache.pin(wanted, source, never, () => {})).rejects.toMatchObject({

@@ -21,7 +21,7 @@ const resourceName =
 const wholeName = new RegExp(`^(?:${resourceName.source})$`);
 const leftOut = 'something out of your scope';
 /** Reasons of refusals that contain only the caller's own words. */
-const fromTheGate: ReadonlySet<string> = new Set(['OUT_OF_SCOPE', 'NOT_FOUND_IN_SCOPE']);
+const scopeReasons: ReadonlySet<string> = new Set(['OUT_OF_SCOPE', 'NOT_FOUND_IN_SCOPE']);
 /** Deeper than any response is. */
 const depthMax = 32;
 
@@ -51,7 +51,7 @@ export class Redaction {
     if (!(error instanceof ApiFailure) || isUnscoped(this.#principal.scope)) return error;
     const refusal = error.error;
     // The guard's own words contain only parts of the caller's request.
-    if (fromTheGate.has(refusal.reason)) return error;
+    if (scopeReasons.has(refusal.reason)) return error;
     if (refusal.kind === 'notFound' && refusal.reason === 'RESOURCE_NOT_FOUND') {
       const name = refusal.metadata?.['resource'] ?? '';
       const [own] = this.#own;

@@ -5,7 +5,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type DiscoveredMachine, store } from '@rackwright/messages';
-import { askGate, type SimMachine } from '../machine.ts';
+import { askBootGate, type SimMachine } from '../machine.ts';
 import { ask, type Counter, counterOf } from '../operators/counter.ts';
 import { addressOf, keptHosts } from '../operators/records.ts';
 import type { Replica, WorldView } from '../view.ts';
@@ -308,7 +308,7 @@ export class DiscoveryPeople {
           .map((byte) => byte.toString(16).padStart(2, '0'))
           .join(':')}`;
         this.#view.count('flooded address');
-        agent.process.enter(() => void askGate(this.#view, agent, mac));
+        agent.process.enter(() => void askBootGate(this.#view, agent, mac));
       }
       this.#floodLater();
     });

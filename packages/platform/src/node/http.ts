@@ -14,7 +14,7 @@
  * H5 The health check uses a connection within this process, which is served like the others and
  *    takes the place of none.
  * H6 One answer of a connection is under way at a time, for any number of requests; beyond a few
- *    requests it is read no further (`request-gate.ts`). So a client's cost, in files and in
+ *    requests it is read no further (`request-pacing.ts`). So a client's cost, in files and in
  *    memory, is bounded by its connections.
  */
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ import type {
 import { markHandled } from '../rejections.ts';
 import { type CallerConnection, Callers } from './callers.ts';
 import { FilePieces, type OpenFile, type Piece } from './file-pieces.ts';
-import { gateRequests } from './request-gate.ts';
+import { paceRequests } from './request-pacing.ts';
 
 /** A request, its pending answer, and the source of file bytes. */
 interface Exchange {
@@ -126,7 +126,7 @@ function limitCallers(server: Server, callers: Callers): Speak {
     const pipeline: Pipeline = { unanswered: 0, answered: Promise.resolve(), caller };
     pipelines.set(socket, pipeline);
     const mayFeed = (): boolean => pipeline.unanswered <= waitingRequestsMax;
-    pipeline.onAnswered = gateRequests(socket, mayFeed);
+    pipeline.onAnswered = paceRequests(socket, mayFeed);
   });
   return speak;
 }

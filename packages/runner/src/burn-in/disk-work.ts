@@ -128,11 +128,11 @@ async function write(
   { memory, writeMsMax }: { readonly memory: Memory; readonly writeMsMax: number },
 ): Promise<number> {
   const { context, found } = work;
-  const gate = gateOf(work);
+  const transferGate = transferGateOf(work);
   const beganMs = context.clock.suspendAwareMs();
   let count = 0;
   await inFlight(pieces, async ({ offset, length }, slot) => {
-    await gate();
+    await transferGate();
     // Pieces are taken in their order, so the taken ones are the first ones.
     count += 1;
     const bytes = memory.transfers[slot]?.subarray(0, length) ?? new Uint8Array();
@@ -167,7 +167,7 @@ async function readBack(
     }
     return mayGoOn(work);
   };
-  if (mayGoOn(work)) await readPieces(open, pieces, memory.transfers, take, gateOf(work));
+  if (mayGoOn(work)) await readPieces(open, pieces, memory.transfers, take, transferGateOf(work));
   found.read.ms += context.clock.suspendAwareMs() - beganMs;
 }
 
@@ -196,7 +196,7 @@ function mayGoOn({ found, context, limits }: Work): boolean {
 }
 
 /** Before each transfer: the step still goes on, and, every few seconds, the disk is there. */
-function gateOf({ context, held, limits }: Work): TransferGate {
+function transferGateOf({ context, held, limits }: Work): TransferGate {
   let checkedMs = context.clock.suspendAwareMs();
   return async () => {
     if (context.signal.aborted) throw new DeviceError('cancelled before it was done');

@@ -3,7 +3,7 @@ import { type ByteSpan, leavesContent, type Region } from '@rackwright/erasure';
 import type { OpenRegion } from '../machine/block-devices.ts';
 import { borrowTransfers, cut, writeZeros } from './transfers.ts';
 import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
-import { gateOf, stopIfCancelled, teller, tellProgress, type Work } from './work.ts';
+import { stopIfCancelled, teller, tellProgress, transferGateOf, type Work } from './work.ts';
 
 /** Discarded at once, bytes: between two such pieces it can be stopped. */
 const discardBytesMax = 64 * 1024 ** 3;
@@ -99,17 +99,17 @@ async function discardRegion(
   open: OpenRegion,
   { region, spans }: RegionChallenge,
 ): Promise<void> {
-  const gate = gateOf(work);
+  const transferGate = transferGateOf(work);
   tellProgress(work, 'discard');
   for (const { offset, length } of cut(spans, discardPieceBytes(region))) {
-    await gate();
+    await transferGate();
     work.log.push(...(await open.discard(offset, length)));
   }
   const { sizeBytes, discardGranularityBytes = 1 } = region;
   const tailBytes = sizeBytes % discardGranularityBytes;
   if (tailBytes > 0) {
     const tail = { offset: sizeBytes - tailBytes, length: tailBytes };
-    await writeZeros(open, [tail], gate, (bytes) => {
+    await writeZeros(open, [tail], transferGate, (bytes) => {
       work.bytesWritten += bytes;
     });
     work.log.push(`${region.name}: ${tailBytes} bytes at its end overwritten`);
@@ -123,7 +123,7 @@ async function overwrite(
   { region, spans }: RegionChallenge,
 ): Promise<void> {
   const tell = teller(work, work.method);
-  await writeZeros(open, spans, gateOf(work), (bytes) => {
+  await writeZeros(open, spans, transferGateOf(work), (bytes) => {
     work.bytesWritten += bytes;
     tell(bytes);
   });

@@ -8,7 +8,7 @@
 import { combineVerdicts, regionSeed, type Verdict } from '@rackwright/erasure';
 import { borrowTransfers, type ReadMemory } from './transfers.ts';
 import { planDevice, type RegionChallenge, readVerdict } from './verify.ts';
-import { countError, gateOf, noteFailure, teller, timed, type Work } from './work.ts';
+import { countError, noteFailure, teller, timed, transferGateOf, type Work } from './work.ts';
 
 /** Reads all planned places and judges them. */
 export async function readBack(work: Work): Promise<Verdict> {
@@ -75,7 +75,7 @@ async function readPlans(
     if (challenges.length === 0) continue;
     const verdict = await readVerdict(held, target.device, challenges, {
       ...{ method, challengeProved: work.challenged, memory },
-      gate: gateOf(work),
+      transferGate: transferGateOf(work),
       // Includes the bytes of an incomplete reading: they show how fast the device is.
       tell: (bytes) => {
         work.bytesOfReadings += bytes;

@@ -57,11 +57,11 @@ export function* cut(spans: Iterable<ByteSpan>, most = readBytesMax): Generator<
 export async function writeZeros(
   open: OpenRegion,
   spans: Iterable<ByteSpan>,
-  gate: TransferGate,
+  transferGate: TransferGate,
   tell: (bytes: number) => void,
 ): Promise<void> {
   await inFlight(cut(spans, streamBytesMax), async ({ offset, length }) => {
-    await gate();
+    await transferGate();
     await open.writeZeros(offset, length);
     tell(length);
     return true;
@@ -89,10 +89,10 @@ export async function readPieces(
   pieces: Iterable<ByteSpan>,
   memory: ReadMemory,
   take: (offset: number, read: Uint8Array | Error) => boolean,
-  gate: TransferGate,
+  transferGate: TransferGate,
 ): Promise<void> {
   await inFlight(pieces, async ({ offset, length }, slot) => {
-    await gate();
+    await transferGate();
     const target = memory[slot]?.subarray(0, length) ?? new Uint8Array();
     let read: Uint8Array | Error = target;
     try {

@@ -106,7 +106,7 @@ export interface ReadBackParts {
   /** The challenge was read back as written before the erasure began. */
   readonly challengeProved: boolean;
   readonly memory: ReadMemory;
-  readonly gate: TransferGate;
+  readonly transferGate: TransferGate;
   /** Called with the bytes of each completed read. */
   readonly tell: (bytes: number) => void;
   /** Called with each error of the device. */
@@ -152,7 +152,7 @@ async function judgeRegion(
   open: OpenRegion,
   device: DeviceFacts,
   challenge: RegionChallenge,
-  { method, challengeProved, memory, gate, tell, failed }: ReadBackParts,
+  { method, challengeProved, memory, transferGate, tell, failed }: ReadBackParts,
 ): Promise<Verdict> {
   const deallocatedByte = device.nvme?.deallocatedByte;
   const reader = startVerdict({
@@ -175,7 +175,7 @@ async function judgeRegion(
     }
     return true;
   };
-  await readPieces(open, pieces(challenge.plan), memory, take, gate);
+  await readPieces(open, pieces(challenge.plan), memory, take, transferGate);
   const verdict = reader.finish();
   return verdict.kind === 'erased' ? ((await lostMark(open, challenge)) ?? verdict) : verdict;
 }

@@ -42,7 +42,7 @@ const presentEveryMs = 3_000;
 const tellEveryMs = 1_000;
 
 /** Before each transfer: the step still goes on, and, every few seconds, the device is there. */
-export function gateOf({ context, held }: Work): TransferGate {
+export function transferGateOf({ context, held }: Work): TransferGate {
   const isDue = every(context, presentEveryMs);
   return async () => {
     stopIfCancelled(context);

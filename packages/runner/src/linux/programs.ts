@@ -49,7 +49,7 @@ const leftoverEndTimeoutMs = 120_000;
 const outputGraceMs = 2_000;
 const ownerOnly = 0o600;
 
-const gate = `read -r go <&3 || exit 125
+const startBarrier = `read -r go <&3 || exit 125
 ( ( trap '' TERM INT HUP; read -r over <&3; kill -KILL 0 ) >/dev/null 2>&1 & )
 exec "$@" 3<&- 2>&1`;
 
@@ -77,13 +77,17 @@ async function start(
     return notStarted(`there is no folder ${folder}`);
   }
   const within = root === undefined ? [] : ['unshare', `--root=${root}`, `--wd=${folder}`, '--'];
-  const child = spawn('/bin/sh', ['-c', gate, 'sh', ...within, request.file, ...request.args], {
-    cwd: root === undefined ? folder : '/',
-    env: { ...environment, [operationVariable]: operationId },
-    // A session and a group of its own.
-    detached: true,
-    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
-  });
+  const child = spawn(
+    '/bin/sh',
+    ['-c', startBarrier, 'sh', ...within, request.file, ...request.args],
+    {
+      cwd: root === undefined ? folder : '/',
+      env: { ...environment, [operationVariable]: operationId },
+      // A session and a group of its own.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+    },
+  );
   const begun = await new Promise<string | undefined>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('spawn', () => resolve(undefined));

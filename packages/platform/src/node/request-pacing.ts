@@ -17,7 +17,7 @@ const headEnd = Buffer.from('\r\n\r\n');
  * Replaces the listeners for a socket's data. Returns the function to call when `mayFeed` may have
  * become true again.
  */
-export function gateRequests(socket: Socket, mayFeed: () => boolean): () => void {
+export function paceRequests(socket: Socket, mayFeed: () => boolean): () => void {
   const listeners = socket.listeners('data');
   let pending: Buffer = Buffer.alloc(0);
   let isPausing = false;
