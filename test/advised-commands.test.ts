@@ -14,7 +14,7 @@ const computed: Readonly<Record<string, string>> = {
   action: 'on',
   end: '--goal available --no-retired',
   drops: ' --no-registry-credential x',
-  words: 'host retry x',
+  line: 'host retry x',
   state: 'on',
   flags: '--bmc-network 10.0.0.0/24',
   hash: '0a'.repeat(32),

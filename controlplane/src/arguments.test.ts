@@ -27,8 +27,8 @@ test('the program serves, checks a configuration, and copies its state', () => {
 });
 
 test('a request for help in any command shows all commands and options', () => {
-  for (const words of [['--help'], ['-h'], ['help'], ['backup', '--help'], ['restore', '-h']]) {
-    expect(parseArguments(words)).toEqual({ kind: 'help' });
+  for (const args of [['--help'], ['-h'], ['help'], ['backup', '--help'], ['restore', '-h']]) {
+    expect(parseArguments(args)).toEqual({ kind: 'help' });
   }
   for (const word of ['backup --to', 'restore --from', '--check-config', '--restored']) {
     expect(usage).toContain(word);
@@ -46,8 +46,8 @@ test.each([
   [['restore', '--to', 'x.tar'], '--to'],
   [['restore', '--from', 'x.tar', 'more'], 'more'],
   [['--config'], '--config'],
-])('%j is refused by its name', (words, problem) => {
-  expect(parseArguments(words)).toEqual({
+])('%j is refused by its name', (args, problem) => {
+  expect(parseArguments(args)).toEqual({
     kind: 'wrong',
     problem: expect.stringContaining(problem),
   });

@@ -42,12 +42,12 @@ const configOption = { config: { type: 'string', default: defaultConfig } } as c
 const helpOption = { help: { type: 'boolean', short: 'h', default: false } } as const;
 
 /** Parses the words after the program's name. */
-export function parseArguments(words: readonly string[]): ControlPlaneCommand {
+export function parseArguments(args: readonly string[]): ControlPlaneCommand {
   try {
-    const [verb, ...rest] = words;
+    const [verb, ...rest] = args;
     if (verb === 'help') return { kind: 'help' };
     if (verb === 'backup' || verb === 'restore') return copyOf(verb, rest);
-    return serviceOf(words);
+    return serviceOf(args);
   } catch (error) {
     // An error of parseArgs is the caller's mistake.
     if (error instanceof TypeError) return { kind: 'wrong', problem: error.message };
@@ -55,11 +55,11 @@ export function parseArguments(words: readonly string[]): ControlPlaneCommand {
   }
 }
 
-function copyOf(kind: 'backup' | 'restore', words: readonly string[]): ControlPlaneCommand {
+function copyOf(kind: 'backup' | 'restore', args: readonly string[]): ControlPlaneCommand {
   const [parameter, other] =
     kind === 'backup' ? (['to', 'from'] as const) : (['from', 'to'] as const);
   const { values } = parseArgs({
-    args: [...words],
+    args: [...args],
     options: { ...configOption, ...helpOption, to: { type: 'string' }, from: { type: 'string' } },
   });
   const { config, [parameter]: file = '', [other]: unused } = values;
@@ -69,9 +69,9 @@ function copyOf(kind: 'backup' | 'restore', words: readonly string[]): ControlPl
   return { kind, config, file };
 }
 
-function serviceOf(words: readonly string[]): ControlPlaneCommand {
+function serviceOf(args: readonly string[]): ControlPlaneCommand {
   const { values } = parseArgs({
-    args: [...words],
+    args: [...args],
     options: {
       ...configOption,
       ...helpOption,

@@ -269,7 +269,7 @@ test('keys that are known go on while the provider is away, for a day', async ()
 
 test('before its keys are known nobody is let in, and all are told why', async () => {
   const token = await signed();
-  for (const [body, words] of [
+  for (const [body, text] of [
     ['{"issuer":"https://other.example"}', 'is of "https://other.example"'],
     [`{"issuer":"${issuer}","jwks_uri":"http://127.0.0.1/keys"}`, 'no https address'],
     ['[', 'JSON'],
@@ -279,7 +279,7 @@ test('before its keys are known nobody is let in, and all are told why', async (
     voucher = voucherOf(config);
     expect(await failure(token)).toMatchObject({
       kind: 'unavailable',
-      message: expect.stringContaining(words),
+      message: expect.stringContaining(text),
     });
   }
   answer = () => ({ status: 503, body: '' });

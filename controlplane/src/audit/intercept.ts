@@ -85,7 +85,7 @@ function recorded(
       actor,
       action,
       resource: resourceOf(request),
-      message: wordsOf(request),
+      message: messageOf(request),
       requestId: textOf(request['requestId']),
       peer: context.peerAddress,
     } as const;
@@ -248,15 +248,15 @@ function resourceOf(request: Fields): string {
 }
 
 /** The given reason, and the fields that were to change. */
-function wordsOf(request: Fields): string {
+function messageOf(request: Fields): string {
   const mask = request['updateMask'];
   const paths = isFields(mask) && Array.isArray(mask['paths']) ? mask['paths'] : [];
   const changed = paths.filter((path) => typeof path === 'string').slice(0, pathsMax);
-  const words = [
+  const parts = [
     textOf(request['reason']),
     changed.length > 0 ? `fields ${changed.join(', ')}` : '',
   ];
-  return words.filter((text) => text !== '').join('; ');
+  return parts.filter((text) => text !== '').join('; ');
 }
 
 const pathsMax = 32;

@@ -73,7 +73,7 @@ export class RefusalBound {
     minute?.cancel();
     if (minute?.last === undefined) return;
     const more = minute.unlisted - 1;
-    const words = more > 0 ? ` (${more} more before it are not listed)` : '';
-    this.#record({ ...minute.last, message: `${minute.last.message ?? ''}${words}` });
+    const text = more > 0 ? ` (${more} more before it are not listed)` : '';
+    this.#record({ ...minute.last, message: `${minute.last.message ?? ''}${text}` });
   }
 }

@@ -135,8 +135,8 @@ class Trail implements AuditTrail {
     });
     await this.#within(durableWaitMs, stored);
     if (isStored) return id;
-    const words = 'The audit stream does not take what is asked: nothing was done. Try again.';
-    const refusal = unavailable('AUDIT_UNAVAILABLE', words, retryDelayMs);
+    const text = 'The audit stream does not take what is asked: nothing was done. Try again.';
+    const refusal = unavailable('AUDIT_UNAVAILABLE', text, retryDelayMs);
     // The write may still succeed later.
     this.note({ ...event, ...failureOutcome(refusal) }, id);
     throw refusal;

@@ -72,10 +72,10 @@ export function unfinishedRecord(record: AuditRecord, nowMs: number): AuditRecor
   line.time = timestampFromMs(nowMs);
   const askedAt =
     record.time === undefined ? '' : ` at ${timestampDate(record.time).toISOString()}`;
-  const words =
+  const text =
     `asked for${askedAt}; the control plane ended before it could say what came of it: ` +
     'look at the resource';
   line.outcome = 'UNKNOWN';
-  line.message = record.message === '' ? words : `${record.message}; ${words}`;
+  line.message = record.message === '' ? text : `${record.message}; ${text}`;
   return line;
 }

@@ -342,7 +342,7 @@ describe('a restoration', () => {
     ['identity/../../outside', 'does not name'],
     ['../outside', 'does not name'],
     ['state.db', 'does not name'],
-  ])('takes no %s that the manifest does not name', async (name, words) => {
+  ])('takes no %s that the manifest does not name', async (name, text) => {
     const manifest = Buffer.from(
       JSON.stringify({
         format: 'rackwright-backup/1',
@@ -359,7 +359,7 @@ describe('a restoration', () => {
       ...[tarHeader(name, 1, 0), Buffer.from('x'), tarPadding(1), tarEnd],
     ];
     await writeFile(join(folder, 'evil.tar'), Buffer.concat(pieces));
-    await expect(restore(join(folder, 'evil.tar'))).rejects.toThrow(words);
+    await expect(restore(join(folder, 'evil.tar'))).rejects.toThrow(text);
     expect((await readdir(folder)).sort()).not.toContain('outside');
   });
 

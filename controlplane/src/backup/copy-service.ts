@@ -172,6 +172,6 @@ function once(signal: AbortSignal, act: () => void): void {
   signal.addEventListener('abort', act, { once: true });
 }
 
-function problem(words: string): string {
-  return JSON.stringify({ problem: words });
+function problem(text: string): string {
+  return JSON.stringify({ problem: text });
 }

@@ -39,7 +39,7 @@ import { Intake, type IntakeDependencies, type IntakeVerdict } from './intake.ts
 import { type Acceptance, hostOf, judge } from './judge.ts';
 import { havingKeys, type KeptMachine, keysOfMachine, lineKey, rackKey } from './kept.ts';
 import { markLine, markTaken } from './lines.ts';
-import { noteWords, removeMachine, seedFacts } from './listing.ts';
+import { noteReason, removeMachine, seedFacts } from './listing.ts';
 import {
   type AcceptedFrom,
   acceptanceEvent,
@@ -183,7 +183,7 @@ export class Discovery {
       if (seenRevision !== undefined && seenRevision !== kept.revision) throw changedSince(kept);
       const known = hostOf(kept, hosts);
       if (known !== undefined) {
-        throw failedPrecondition('IS_A_HOST', `${kept.machine.name}: ${known.words}.`);
+        throw failedPrecondition('IS_A_HOST', `${kept.machine.name}: ${known.text}.`);
       }
       const { requestId, actor } = acceptance;
       const cause = `accepted by ${acceptance.by}: ${kept.machine.name}`;
@@ -298,7 +298,7 @@ export class Discovery {
         await removeMachine(this.#deps, kept);
         return true;
       case 'wait':
-        await noteWords(this.#deps, kept, decision.words, snapshot);
+        await noteReason(this.#deps, kept, decision.text, snapshot);
         return false;
       case 'accept':
         return await this.#acceptBySystem(kept, decision.acceptance, snapshot);
@@ -324,7 +324,7 @@ export class Discovery {
     } catch (error) {
       // A temporary failure is not shown to people at the machine.
       if (!(error instanceof ApiFailure) || isAway(error) || isBusy(error)) throw error;
-      await noteWords(
+      await noteReason(
         this.#deps,
         kept,
         `${by} fits, but it cannot be made a host: ${error.message}`,
@@ -365,6 +365,6 @@ function groups<T>(all: readonly T[]): T[][] {
 function changedSince({ machine: { name, rack, bootMac, bmcAddress } }: KeptMachine): ApiFailure {
   const bmc = bmcAddress === '' ? 'nothing of its BMC' : `its BMC is ${bmcAddress}`;
   const now = `it is in ${rack}, booted from ${bootMac} and says ${bmc}`;
-  const words = `${name} was seen again since it was looked at: ${now}. Look and decide again.`;
-  return aborted('ETAG_MISMATCH', words);
+  const text = `${name} was seen again since it was looked at: ${now}. Look and decide again.`;
+  return aborted('ETAG_MISMATCH', text);
 }

@@ -78,7 +78,7 @@ export class Intake {
     const { rack } = fresh;
     const known = hostOf(seen, snapshot.hosts);
     if (known !== undefined) {
-      await this.#tellHost(known.host, known.words, fresh);
+      await this.#tellHost(known.host, known.text, fresh);
       return verdictOnHost(known, fresh);
     }
     const sameMachines = snapshot.machines.filter((each) => isSameMachine(each.traits, traits));
@@ -160,10 +160,10 @@ export class Intake {
   }
 
   /** A host netbooted from an unknown interface without an order. */
-  async #tellHost(host: KnownHost, words: string, machine: DiscoveredMachine): Promise<void> {
+  async #tellHost(host: KnownHost, text: string, machine: DiscoveredMachine): Promise<void> {
     if (isKnownBoot(machine, host)) return;
     const { rack, bootMac } = machine;
-    this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, words);
+    this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, text);
     // D5: no other evidence identifies it, because UUID and serial are readable on a sticker.
     if (host.rack !== rack) {
       this.#noteElsewhere(host, machine);
@@ -194,11 +194,11 @@ export class Intake {
 
 /** D5: the answer contains nothing of a host of another rack. */
 function verdictOnHost(
-  { host, words }: { readonly host: KnownHost; readonly words: string },
+  { host, text }: { readonly host: KnownHost; readonly text: string },
   machine: DiscoveredMachine,
 ): IntakeVerdict {
   if (isKnownBoot(machine, host)) return { kind: 'known' };
-  if (host.rack === machine.rack) return refused(causes.HOST, words);
+  if (host.rack === machine.rack) return refused(causes.HOST, text);
   return refused(causes.HOST_ELSEWHERE, 'it says that it is a host of another rack');
 }
 

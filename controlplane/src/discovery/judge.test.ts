@@ -71,10 +71,10 @@ test('a machine that is a host by MAC, inventory or BMC is not accepted', () => 
   for (const known of [byMac, byTraits, byBmc]) {
     expect(judge(machine(), snapshot({ hosts: [known], expected })).kind).toBe('host');
   }
-  expect(hostOf(machine(), [byMac])?.words).toBe('it is hosts/h9');
+  expect(hostOf(machine(), [byMac])?.text).toBe('it is hosts/h9');
   const moved = { ...byMac, rack: 'racks/r2' };
-  expect(hostOf(machine(), [moved])?.words).toBe('it is hosts/h9 of racks/r2');
-  expect(hostOf(machine(), [byTraits])?.words).toContain(`whose boot MACs lack ${mac}`);
+  expect(hostOf(machine(), [moved])?.text).toBe('it is hosts/h9 of racks/r2');
+  expect(hostOf(machine(), [byTraits])?.text).toContain(`whose boot MACs lack ${mac}`);
   expect(judge(machine(), snapshot({ hosts: [host], expected })).kind).toBe('accept');
 });
 
@@ -83,7 +83,7 @@ test('a machine that is a host of another rack stays on the list of its rack', (
   expect(judge(machine(), snapshot({ hosts: [byMac] }))).toEqual({
     kind: 'wait',
     fits: true,
-    words: 'it is hosts/h9 of racks/r2',
+    text: 'it is hosts/h9 of racks/r2',
   });
   // The other rack's agent reports this of its own host; that does not count for this machine.
   const byTraits = { ...host, traits: machine().traits, rack: 'racks/r2' };
@@ -104,7 +104,7 @@ test('a machine matches a line only if every value of the line fits', () => {
   expect(judge(machine(), snapshot({ expected: [partly] }))).toEqual({
     kind: 'wait',
     fits: true,
-    words: 'it fits expectedHosts/h1 in part only; see what is said there',
+    text: 'it fits expectedHosts/h1 in part only; see what is said there',
   });
   expect(conflictOf(partly, snapshot({ expected: [partly] }))).toBe(
     'discoveredMachines/u-1 has serial SW-1, but not MAC 52:54:00:00:00:02: it has the MACs ' +
@@ -123,10 +123,10 @@ test('a machine that fits two lines, or one of another rack, is taken for none',
   expect(judge(machine(), snapshot({ expected: [elsewhere] }))).toEqual({
     kind: 'wait',
     fits: true,
-    words: 'expectedHosts/h1: discoveredMachines/u-1 is in racks/r1, not in racks/r2',
+    text: 'expectedHosts/h1: discoveredMachines/u-1 is in racks/r1, not in racks/r2',
   });
   const taken = snapshot({ expected: [line('h9', { serial: 'SW-1' })], hosts: [host] });
-  expect(judge(machine(), taken)).toMatchObject({ words: expect.stringContaining('exists') });
+  expect(judge(machine(), taken)).toMatchObject({ text: expect.stringContaining('exists') });
 });
 
 test('a filler word is no serial number, neither in a line nor in a name', () => {

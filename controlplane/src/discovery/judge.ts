@@ -54,10 +54,10 @@ export interface Acceptance {
 }
 
 export type Decision =
-  | { readonly kind: 'host'; readonly host: KnownHost; readonly words: string }
+  | { readonly kind: 'host'; readonly host: KnownHost; readonly text: string }
   | { readonly kind: 'accept'; readonly acceptance: Acceptance }
   /** `fits`: a line or a rule matches it, and something keeps that from taking it. */
-  | { readonly kind: 'wait'; readonly words: string; readonly fits: boolean };
+  | { readonly kind: 'wait'; readonly text: string; readonly fits: boolean };
 
 /** The host that the machine already is, or the line or rule that takes it. */
 export function judge(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
@@ -66,7 +66,7 @@ export function judge(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision 
     return host.rack === rack || bootMacOf(kept, host) !== undefined;
   });
   if (known !== undefined) {
-    return known.host.rack === rack ? { kind: 'host', ...known } : waiting(known.words);
+    return known.host.rack === rack ? { kind: 'host', ...known } : waiting(known.text);
   }
   const near = linesNear(kept, snapshot.expected);
   const fitting = near.filter((line) => matchOf(line.expected, kept).kind === 'fits');
@@ -81,8 +81,8 @@ export function judge(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision 
   return byRules(kept, snapshot);
 }
 
-function waiting(words: string): Decision {
-  return { kind: 'wait', words: bounded(words), fits: true };
+function waiting(text: string): Decision {
+  return { kind: 'wait', text: bounded(text), fits: true };
 }
 
 function named(lines: readonly KeptExpected[]): string {
@@ -98,7 +98,7 @@ export function hostOf(
   kept: KeptMachine,
   hosts: readonly KnownHost[],
   counts: (host: KnownHost) => boolean = () => true,
-): { readonly host: KnownHost; readonly words: string } | undefined {
+): { readonly host: KnownHost; readonly text: string } | undefined {
   const { machine, traits } = kept;
   for (const host of hostsNear(kept, hosts)) {
     const isIt =
@@ -106,7 +106,7 @@ export function hostOf(
       (host.traits !== undefined && isSameMachine(traits, host.traits)) ||
       (host.traits === undefined && isProvedBy(machine.inventory?.system, host));
     if (!isIt || !counts(host)) continue;
-    return { host, words: wordsOf(machine, host) };
+    return { host, text: textOf(machine, host) };
   }
   return undefined;
 }
@@ -116,7 +116,7 @@ function bootMacOf({ traits }: KeptMachine, { bootMacs }: KnownHost): string | u
   return traits.macs.find((mac) => bootMacs.includes(mac));
 }
 
-function wordsOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string {
+function textOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string {
   if (host.rack !== rack) return `it is ${host.name} of ${host.rack}`;
   if (!host.bootMacs.includes(bootMac)) {
     // The flag replaces all of them: a MAC that is not repeated would be lost.
@@ -175,8 +175,8 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
   const differs = asked.filter((each) => !each.fits);
   if (fits.length === 0) return { kind: 'other' };
   if (differs.length === 0) return { kind: 'fits' };
-  const words = differs.map(({ property, says }) => `not ${property}: it has ${says}`).join(', ');
-  return { kind: 'partly', fits: fits.map(({ property }) => property).join(', '), differs: words };
+  const text = differs.map(({ property, says }) => `not ${property}: it has ${says}`).join(', ');
+  return { kind: 'partly', fits: fits.map(({ property }) => property).join(', '), differs: text };
 }
 
 /** The most names of one kind in a message. */
@@ -184,22 +184,22 @@ const namedMax = 4;
 
 /** What an unused line says of machines that match it in part, or of rival lines. */
 export function conflictOf({ id, expected }: KeptExpected, snapshot: DiscoverySnapshot): string {
-  const words = snapshot.isHost(id)
+  const texts = snapshot.isHost(id)
     ? [`hosts/${id} exists already and was not made of this line`]
     : [];
-  const ofMachines = wordsOfMachines.get(snapshot) ?? conflictsOf(snapshot);
-  wordsOfMachines.set(snapshot, ofMachines);
-  words.push(...(ofMachines.get(expected.uid) ?? []));
-  return bounded(words.slice(0, namedMax).join('; '));
+  const ofMachines = textsOfMachines.get(snapshot) ?? conflictsOf(snapshot);
+  textsOfMachines.set(snapshot, ofMachines);
+  texts.push(...(ofMachines.get(expected.uid) ?? []));
+  return bounded(texts.slice(0, namedMax).join('; '));
 }
 
 /** Computed once for each snapshot: by the uid of the line. */
-const wordsOfMachines = new WeakMap<DiscoverySnapshot, ReadonlyMap<string, readonly string[]>>();
+const textsOfMachines = new WeakMap<DiscoverySnapshot, ReadonlyMap<string, readonly string[]>>();
 
 function conflictsOf(snapshot: DiscoverySnapshot): ReadonlyMap<string, readonly string[]> {
-  const wordsById = new Map<string, string[]>();
-  const say = ({ expected }: KeptExpected, words: string): void => {
-    wordsById.set(expected.uid, [...(wordsById.get(expected.uid) ?? []), words].slice(0, namedMax));
+  const textsById = new Map<string, string[]>();
+  const say = ({ expected }: KeptExpected, text: string): void => {
+    textsById.set(expected.uid, [...(textsById.get(expected.uid) ?? []), text].slice(0, namedMax));
   };
   for (const kept of snapshot.machines) {
     const { name } = kept.machine;
@@ -215,14 +215,14 @@ function conflictsOf(snapshot: DiscoverySnapshot): ReadonlyMap<string, readonly 
       if (obstacle !== undefined) say(line, obstacle.text);
     }
   }
-  return wordsById;
+  return textsById;
 }
 
-const wordsCharsMax = 1_000;
+const textCharsMax = 1_000;
 
 /** The text, shortened to the stored length. */
-export function bounded(words: string): string {
-  return words.length <= wordsCharsMax ? words : `${words.slice(0, wordsCharsMax)}…`;
+export function bounded(text: string): string {
+  return text.length <= textCharsMax ? text : `${text.slice(0, textCharsMax)}…`;
 }
 
 /** What keeps a line or a rule that matches a machine from taking it. */
@@ -263,8 +263,8 @@ function byRules(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
   const { rules = [], enabled } = snapshot.racks.get(kept.machine.rack)?.spec?.discovery ?? {};
   const rule = enabled === true ? rules.find((each) => ruleFits(each, kept)) : undefined;
   if (rule === undefined) {
-    const words = 'no expected host and no rule of its rack fits it';
-    return { kind: 'wait', words, fits: false };
+    const text = 'no expected host and no rule of its rack fits it';
+    return { kind: 'wait', text, fits: false };
   }
   const by = `rule ${rule.name}`;
   const ruleName = `${kept.machine.rack} ${by}`;

@@ -40,15 +40,15 @@ export async function removeMachine(
 }
 
 /** Writes at the machine why it is not a host yet. */
-export async function noteWords(
+export async function noteReason(
   writer: RecordWriter,
   kept: KeptMachine,
-  words: string,
+  text: string,
   snapshot: DiscoverySnapshot,
 ): Promise<void> {
   const { id, machine, revision } = kept;
   const next = clone(DiscoveredMachineSchema, machine);
-  next.notAccepted = bounded(words);
+  next.notAccepted = bounded(text);
   // D5: the report of another rack appears in the remarks of the rack (`remarksOf`), not here.
   const twins = twinsOf(kept, snapshot.machines).filter((twin) => {
     return twin.machine.rack === machine.rack;

@@ -52,7 +52,7 @@ export function stateDiagram(): string {
   return ['stateDiagram-v2', '  [*] --> new: create', ...lines, '  gone --> [*]'].join('\n');
 }
 
-const signWords: { readonly [S in Sign]: string } = {
+const signTexts: { readonly [S in Sign]: string } = {
   used: 'may have been used',
   otherMachine: 'another machine answers',
   unproved: 'erasure not proved again',
@@ -61,7 +61,7 @@ const signWords: { readonly [S in Sign]: string } = {
   unwanted: 'goal is less',
   notUnderstood: 'removed by force, work of a newer version',
 };
-const drawnSigns = Object.keys(signWords) as Sign[];
+const drawnSigns = Object.keys(signTexts) as Sign[];
 
 /** Signs that lead to the same state share an edge. */
 function signEdges(from: State): string[] {
@@ -69,11 +69,11 @@ function signEdges(from: State): string[] {
   for (const sign of drawnSigns) {
     const { to = from } = signs[sign][from];
     if (to !== from && from !== HostState.GONE) {
-      moves.set(to, [...(moves.get(to) ?? []), signWords[sign]]);
+      moves.set(to, [...(moves.get(to) ?? []), signTexts[sign]]);
     }
   }
   return [...moves].map(
-    ([to, words]) => `  ${stateNames[from]} --> ${stateNames[to]}: ${words.join(' / ')}`,
+    ([to, labels]) => `  ${stateNames[from]} --> ${stateNames[to]}: ${labels.join(' / ')}`,
   );
 }
 

@@ -217,12 +217,12 @@ test('a start that loses the race for the record shows what the winner has writt
       if (name !== 'put' || typeof own !== 'function') {
         return typeof own === 'function' ? own.bind(target) : own;
       }
-      return async (...words: Parameters<StateStore['put']>) => {
-        if (words[0] === trustKey && races === 0) {
+      return async (...args: Parameters<StateStore['put']>) => {
+        if (args[0] === trustKey && races === 0) {
           races += 1;
           await writeRecord({ store: fresh }, wire.TrustRecordSchema, trustKey, record, 'absent');
         }
-        return target.put(...words);
+        return target.put(...args);
       };
     },
   });

@@ -236,9 +236,9 @@ export class Authorities {
   async change(
     change: (record: wire.TrustRecord) => Promise<wire.TrustRecord | undefined>,
   ): Promise<TrustNow> {
-    const words = { name: 'the trust in certificate authorities' };
+    const texts = { name: 'the trust in certificate authorities' };
     const schema = wire.TrustRecordSchema;
-    const changed = await changeRecord(this.#options, schema, trustKey, change, words);
+    const changed = await changeRecord(this.#options, schema, trustKey, change, texts);
     if (changed === undefined) throw lost(this.#options.folder);
     await this.#take(changed.record, changed.revision);
     return this.#now;

@@ -55,8 +55,8 @@ export class RecentCertificates<T> {
   /** Creates the key's certificate, one at a time. */
   async make(key: string, work: () => Promise<RecentCertificate<T>>): Promise<T> {
     if (this.#underWay.has(key)) {
-      const words = 'A certificate for this key is just being made.';
-      throw unavailable('CERTIFICATE_UNDER_WAY', words, busyRetryMs);
+      const text = 'A certificate for this key is just being made.';
+      throw unavailable('CERTIFICATE_UNDER_WAY', text, busyRetryMs);
     }
     this.#underWay.add(key);
     try {

@@ -54,7 +54,7 @@ async function until(holds: () => boolean): Promise<void> {
 
 const shown = (): string => authorities.now.server.tls.certificateChainPem;
 const toHalfLifeMs = (): number => halfLifeMs(authorities.now.server.certificate) - nowMs;
-const hasSaid = (words: string) => () => lines.some((line) => line.includes(words));
+const hasSaid = (text: string) => () => lines.some((line) => line.includes(text));
 
 beforeEach(async () => {
   nowMs = Date.UTC(2026, 10, 20);

@@ -65,7 +65,7 @@ export function createSessionTrust({
       });
       const endsMs = new X509Certificate(certificate.der).validToDate.getTime();
       const cancel = atWallTime(clock, endsMs, () =>
-        end('certificateExpired', expiredWords(endsMs)),
+        end('certificateExpired', expiredText(endsMs)),
       );
       return () => {
         cancel();
@@ -75,7 +75,7 @@ export function createSessionTrust({
   };
 }
 
-function expiredWords(endsMs: number): string {
+function expiredText(endsMs: number): string {
   return (
     `the certificate of this session ended at ${new Date(endsMs).toISOString()}. The agent gets ` +
     'another one by its registered key, and connects again by itself'

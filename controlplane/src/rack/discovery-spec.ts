@@ -40,8 +40,8 @@ export function checkDiscoveryPolicy(
     violations.add(`${path}.machines_max`, `is ${machinesMax}; it must be ${wanted}`);
   }
   if (bmcNetworks.length > networksMax) {
-    const words = `has ${bmcNetworks.length} networks; at most ${networksMax} are kept`;
-    violations.add(`${path}.bmc_networks`, words);
+    const text = `has ${bmcNetworks.length} networks; at most ${networksMax} are kept`;
+    violations.add(`${path}.bmc_networks`, text);
     return;
   }
   for (const [index, network] of bmcNetworks.entries()) {

@@ -59,8 +59,8 @@ export async function prefetchImage(
     if (images.length >= imagesMax) {
       const id = idOf(name);
       const list = `\`rackwright image prefetched --rack ${id}\``;
-      const words = `${name} has ${images.length} images to fetch beforehand, and no more are kept`;
-      throw failedPrecondition('TOO_MANY_IMAGES', `${words}; see ${list}, and drop one.`);
+      const text = `${name} has ${images.length} images to fetch beforehand, and no more are kept`;
+      throw failedPrecondition('TOO_MANY_IMAGES', `${text}; see ${list}, and drop one.`);
     }
     images.push(wanted);
   });
@@ -127,8 +127,8 @@ function recall(
 
 function notAnyMore(name: string, requestId: RequestId, image: string): Error {
   const was = `the request ${quote(requestId)} was answered before`;
-  const words = `${was}, and ${name} has no ${image} to fetch beforehand by it any more`;
-  return failedPrecondition('REQUEST_ID_USED', `${words}; ask with another request id.`);
+  const text = `${was}, and ${name} has no ${image} to fetch beforehand by it any more`;
+  return failedPrecondition('REQUEST_ID_USED', `${text}; ask with another request id.`);
 }
 
 /** The image by digest, if the fleet's settings permit it for the agent. Otherwise throws. */

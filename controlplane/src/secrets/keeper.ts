@@ -68,7 +68,7 @@ export interface KeeperParts {
 
 const recordKey = storeKey('secrets', 'key');
 /** Its name in errors. */
-const keyWords = 'the secrets key';
+const keyText = 'the secrets key';
 const readersPrefix = storeKey('secrets', 'readers');
 /** How often a replica confirms that it runs, milliseconds. */
 const readerRenewMs = 60_000;
@@ -267,8 +267,8 @@ export class SecretsKeeper {
     if (this.isFit === this.#lastFitness) return;
     this.#lastFitness = this.isFit;
     if (!this.isFit) {
-      const words = 'the key that seals secrets is not here: nothing is sealed until it is';
-      log.error({ secretsKey: secrets.keyId, source: source.described }, words);
+      const text = 'the key that seals secrets is not here: nothing is sealed until it is';
+      log.error({ secretsKey: secrets.keyId, source: source.described }, text);
     }
     this.#onFitness(this.isFit);
   }
@@ -332,7 +332,7 @@ export class SecretsKeeper {
   #record(): Promise<KeptRecord<wire.SecretsKeyRecord>> {
     const { store, clock, secrets } = this.#parts;
     const schema = wire.SecretsKeyRecordSchema;
-    return untilWritten(keyWords, async () => {
+    return untilWritten(keyText, async () => {
       const kept = await readRecord(store, schema, recordKey);
       if (kept !== undefined) return kept;
       const activeTime = timestampFromMs(clock.nowMs());
@@ -349,8 +349,8 @@ export class SecretsKeeper {
       return next;
     };
     const schema = wire.SecretsKeyRecordSchema;
-    const words = { name: keyWords };
-    const changed = await changeRecord(this.#parts, schema, recordKey, edited, words);
+    const texts = { name: keyText };
+    const changed = await changeRecord(this.#parts, schema, recordKey, edited, texts);
     return changed?.record ?? record;
   }
 

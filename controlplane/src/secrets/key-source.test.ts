@@ -76,10 +76,10 @@ describe('keys in a file', () => {
     [`${formatKey(key(1))}${marker} \u0000!`, 'line 2 is not base64'],
     [formatKey(key(1)).repeat(9), 'holds 9 keys; at most 8'],
     ['x'.repeat(20_000), 'more than 16384 bytes'],
-  ])('are refused with the line that is wrong, and none of it: %#', async (text, words) => {
+  ])('are refused with the line that is wrong, and none of it: %#', async (text, problem) => {
     const path = await file(text);
     const message = await refusal(readFileAt(path));
-    expect(message).toContain(words);
+    expect(message).toContain(problem);
     expect(message).not.toContain(marker);
   });
 });

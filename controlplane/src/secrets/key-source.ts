@@ -127,10 +127,10 @@ async function reading<T>(path: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (cause) {
-    const words = errorText(cause);
+    const text = errorText(cause);
     const isRefused = cause instanceof Error && 'code' in cause && cause.code === 'EACCES';
     const next = isRefused ? `. It has to be readable by its owner only: ${ownership(path)}` : '';
-    const message = `the secrets key file ${path} cannot be read: ${words}${next}`;
+    const message = `the secrets key file ${path} cannot be read: ${text}${next}`;
     throw new SecretError(message, { cause });
   }
 }
@@ -161,7 +161,7 @@ function credentialSource({ disk, credentialsFolder }: KeySourceParts, name: str
 function commandSource(exec: Exec | undefined, command: readonly string[]): KeySource {
   const [file = '', ...args] = command;
   const described = `the program ${file}`;
-  const failed = (words: string) => new SecretError(`${described} gave no secrets key: ${words}`);
+  const failed = (text: string) => new SecretError(`${described} gave no secrets key: ${text}`);
   return {
     described,
     read: async () => {

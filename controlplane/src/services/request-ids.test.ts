@@ -202,16 +202,16 @@ test.each(names.map((name, index) => ({ name, index })))(
 test.each(unsupported)('%s is refused twice in the same words', async (name) => {
   const { state } = name === 'provision' ? { state: HostState.AVAILABLE } : inUse.situation;
   await putHost(running.store, preparedHost(1, { state, kind: undefined }));
-  const words = async () => {
+  const refusalText = async () => {
     const refused = await asks[name]?.(running.hosts, 'hosts/h1', 'same').catch(
       (error: unknown) => error,
     );
     return refused instanceof ApiFailure ? refused.error.message : undefined;
   };
-  const first = await words();
+  const first = await refusalText();
   expect(first).toContain('does not know deploy.fetch_image');
   await restart();
-  expect(await words()).toBe(first);
+  expect(await refusalText()).toBe(first);
 });
 
 test('a resource is created once for a request id, and answered again', async () => {

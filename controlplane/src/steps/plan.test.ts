@@ -69,7 +69,7 @@ test.each([
   ['fleet', { priorityOverrides: { 'bios.tune': 0 } }, 'of the fleet'],
 ])(
   'a step that the %s disables says by whom',
-  (_, { policy: own, ...ofFleet }: PrioritySettings, words) => {
+  (_, { policy: own, ...ofFleet }: PrioritySettings, text) => {
     const plan = cleanPlan({
       known: tuned,
       pool: 'gpu',
@@ -77,7 +77,7 @@ test.each([
       policy: create(CleaningPolicySchema, own),
     });
     expect(plan.enabled).toEqual([]);
-    expect(plan.disabled[0]?.disabledReason).toContain(words);
+    expect(plan.disabled[0]?.disabledReason).toContain(text);
   },
 );
 

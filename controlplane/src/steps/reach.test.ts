@@ -40,8 +40,8 @@ describe('an image', () => {
     ['registry.example.org/tools/check:v1', 'is named by no digest'],
     ['tools/check', 'must begin with its registry'],
     ['', 'must begin with its registry'],
-  ])('an image named as "%s" is refused with what would be right', (name, words) => {
-    expect(reachProblem(allowed, command(name))).toContain(words);
+  ])('an image named as "%s" is refused with what would be right', (name, text) => {
+    expect(reachProblem(allowed, command(name))).toContain(text);
   });
 
   test('is let in by nobody when there is no policy', () => {

@@ -3,9 +3,9 @@ import type { PageResponse } from '@rackwright/messages';
 
 const text = 'text/plain; charset=utf-8';
 
-export function textPage(status: number, words: string): PageResponse {
+export function textPage(status: number, message: string): PageResponse {
   const headers = { 'content-type': text, 'cache-control': 'no-store' };
-  return { status, headers, body: Buffer.from(`${words}\n`) };
+  return { status, headers, body: Buffer.from(`${message}\n`) };
 }
 
 export function jsonPage(value: object): PageResponse {

@@ -132,8 +132,8 @@ async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promi
     return { ...noContent, headers: withCookies(noContent, [over]) };
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.error.kind !== 'unavailable') throw error;
-    const words = textPage(503, 'This browser is signed out; the store does not know it yet.');
-    return { ...words, headers: withCookies(words, [over]) };
+    const page = textPage(503, 'This browser is signed out; the store does not know it yet.');
+    return { ...page, headers: withCookies(page, [over]) };
   }
 }
 

@@ -164,14 +164,14 @@ function explainEnded(
   const carrier = run.run !== undefined && run.run.steps.length > 0 ? run.run : undefined;
   const texts = error === undefined ? [] : [error.message, error.detail].filter((each) => each);
   const type = error === undefined ? '' : `: ${failureWord(error.type)}`;
-  const ownWords = `${endings[run.state] ?? 'ended'}${type}`;
+  const ownText = `${endings[run.state] ?? 'ended'}${type}`;
   const again = `run it again: rackwright workflow run ${id.hostId} ${id.templateId}`;
   const shown =
     carrier === undefined
       ? create(ExplanationSchema, { causes: texts.map((text) => ({ text })) })
       : explainEndedRun(host, carrier, usual);
   shown.subject = workflowName(id);
-  shown.headline = `run ${run.number} ${carrier === undefined ? ownWords : howItEnded(carrier)}`;
+  shown.headline = `run ${run.number} ${carrier === undefined ? ownText : howItEnded(carrier)}`;
   if (run.endTime !== undefined) shown.since = run.endTime;
   if (run.state === WorkflowRunState.SUCCEEDED) shown.unblock = [];
   else if (shown.unblock.length === 0) shown.unblock = [again];

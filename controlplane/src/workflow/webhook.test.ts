@@ -239,10 +239,10 @@ test.each([
   [{ headers: '{"Idempotency-Key":"x"}' }, 'headers: idempotency-key is set by us'],
   [{ headers: '{"Transfer-Encoding":"x"}' }, 'headers: transfer-encoding is set by us'],
   [{ body: 'x'.repeat(65_537) }, 'body: has 65537 bytes'],
-])('the arguments %o are refused', async (changes, words) => {
+])('the arguments %o are refused', async (changes, text) => {
   const given: Record<string, string> = { url, ...changes };
   const order = { id, arguments: given, deadlineMs: 2_000_000, rack };
-  expect(problemIn(webhookRequest(order))).toContain(words);
+  expect(problemIn(webhookRequest(order))).toContain(text);
   const { ask, sent, settle } = setUp();
   ask(given);
   expect(await settle()).toMatchObject({ kind: 'failed', type: 'invalidArgument' });

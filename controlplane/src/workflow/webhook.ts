@@ -190,8 +190,8 @@ function judge({ status, headers }: WebAnswer, output: CallOutput, origin: strin
     return { kind: 'failed', type: 'exitCode', message, output };
   }
   const { lastOutput } = output.exit;
-  const words = lastOutput === '' ? '' : `: ${lastOutput.split('\n').at(-1)}`;
-  const message = `${origin} answered ${status}${words}`;
+  const text = lastOutput === '' ? '' : `: ${lastOutput.split('\n').at(-1)}`;
+  const message = `${origin} answered ${status}${text}`;
   if (status < 400 || status >= 500 || mayPass.has(status)) {
     return { kind: 'transientError', message };
   }
@@ -220,12 +220,12 @@ async function outputOf(answer: WebAnswer, hidden: readonly string[]): Promise<C
   const exit = create(StepExitSchema, {
     code: answer.status,
     outputBytes: BigInt(bytes),
-    lastOutput: lastWords(tail),
+    lastOutput: lastOutputOf(tail),
   });
   return { exit, tail: new Uint8Array(tail) };
 }
 
-function lastWords(bytes: Uint8Array): string {
+function lastOutputOf(bytes: Uint8Array): string {
   const text = new TextDecoder().decode(bytes);
   const shown = text.replace(/[^\P{C}\n]/gu, '').trim();
   return shown.slice(-lastOutputCharactersMax).toWellFormed();

@@ -27,7 +27,7 @@ export function helloProblem(
     ['runners', hello.runners.length, helloEntriesMax],
     ['grants', hello.grants.length, helloEntriesMax],
     ['steps', hello.steps.length, stepsMax],
-    ['store_refused', hello.storeRefused.length, wordsCharsMax],
+    ['store_refused', hello.storeRefused.length, textCharsMax],
   ];
   const over = counts.find(([, has, most]) => has > most);
   if (over === undefined) return undefined;
@@ -35,4 +35,4 @@ export function helloProblem(
   return `Hello has ${has} of ${field}, at most ${most} are taken in`;
 }
 
-const wordsCharsMax = 10_000;
+const textCharsMax = 10_000;

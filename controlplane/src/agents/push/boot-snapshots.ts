@@ -148,8 +148,8 @@ export class BootSnapshots {
   #tell(problem: string): void {
     if (this.#logged.has(problem)) return;
     this.#logged.add(problem);
-    const words = 'what hosts of the rack boot over the network is at risk';
-    this.#deps.log.warn({ rack: this.#rackId, problem }, words);
+    const text = 'what hosts of the rack boot over the network is at risk';
+    this.#deps.log.warn({ rack: this.#rackId, problem }, text);
   }
 
   /** Never rejects. */

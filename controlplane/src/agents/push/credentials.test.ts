@@ -87,19 +87,22 @@ test('a credential is not taken for unusable when the store did not answer', asy
 test.each([
   ['network', { bmcNetworks: ['10.0.9.0/24'] }, '10.0.0.1 is not there'],
   ['rack', { racks: ['racks/r2'] }, 'for hosts of racks/r2 alone'],
-])('a credential goes only to %s that it names, whatever a host says', async (_, limits, words) => {
-  const { rig, replica, opening } = await sealedForOne();
-  opening.fails = false;
-  const credential = { name: 'credentials/sealed', version: 1n, ...limits };
-  rig.put('credentials.sealed', wire.CredentialRecordSchema, { credential });
-  const plain = await connectAgent(rig, replica);
-  expect(rig.status().lastError?.failure).toMatchObject({
-    type: FailureType.CREDENTIAL_UNUSABLE,
-    message: expect.stringContaining(words),
-  });
-  const told = await rig.during(replica.hosts.explain('h1'), 1);
-  expect(told?.causes.map(({ text }) => text).join('\n')).toContain(words);
-  expect(told?.unblock.join('\n')).toContain('rackwright host update h1 --credential');
-  expect(plain.ids()).toEqual(['u2/1/0/1']);
-  expect(plain.of('credentialValue').map(({ name }) => name)).toEqual(['credentials/c1']);
-});
+])(
+  'a credential goes only to %s that it names, whatever a host says',
+  async (_, limits, message) => {
+    const { rig, replica, opening } = await sealedForOne();
+    opening.fails = false;
+    const credential = { name: 'credentials/sealed', version: 1n, ...limits };
+    rig.put('credentials.sealed', wire.CredentialRecordSchema, { credential });
+    const plain = await connectAgent(rig, replica);
+    expect(rig.status().lastError?.failure).toMatchObject({
+      type: FailureType.CREDENTIAL_UNUSABLE,
+      message: expect.stringContaining(message),
+    });
+    const told = await rig.during(replica.hosts.explain('h1'), 1);
+    expect(told?.causes.map(({ text }) => text).join('\n')).toContain(message);
+    expect(told?.unblock.join('\n')).toContain('rackwright host update h1 --credential');
+    expect(plain.ids()).toEqual(['u2/1/0/1']);
+    expect(plain.of('credentialValue').map(({ name }) => name)).toEqual(['credentials/c1']);
+  },
+);

@@ -106,14 +106,14 @@ function admit(
 ): void {
   const { streamsPerRackMax, hellosWaitingMax, busyRetryAfterMs } = limits;
   if (hellos.waiting >= hellosWaitingMax) {
-    const words = `${hellos.waiting} agents wait for their welcome; come again later.`;
-    throw unavailable('TOO_MANY_AGENTS', words, busyRetryAfterMs);
+    const text = `${hellos.waiting} agents wait for their welcome; come again later.`;
+    throw unavailable('TOO_MANY_AGENTS', text, busyRetryAfterMs);
   }
   let streams = 0;
   for (const session of sessions) if (session.rackId === rackId) streams += 1;
   if (streams < streamsPerRackMax) return;
-  const words = `${streams} streams of racks/${rackId} are open already; come again later.`;
-  throw unavailable('TOO_MANY_STREAMS', words, busyRetryAfterMs);
+  const text = `${streams} streams of racks/${rackId} are open already; come again later.`;
+  throw unavailable('TOO_MANY_STREAMS', text, busyRetryAfterMs);
 }
 
 async function receiveAll(

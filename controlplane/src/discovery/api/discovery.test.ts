@@ -39,9 +39,9 @@ test('a machine that two racks report is listed in each of them', async () => {
   const [one, two] = (await listed()).sort((a, b) => a.rack.localeCompare(b.rack));
   expect(one).toEqual(before);
   expect(two).toMatchObject({ rack: 'racks/r2', bootMac: macOf(1), remarks: [] });
-  const words = `${one?.name}: a machine that says it is this machine netbooted in racks/r2`;
+  const text = `${one?.name}: a machine that says it is this machine netbooted in racks/r2`;
   const { causes } = await site.fixture.racks.explainRack({ name: 'racks/r1' });
-  expect(JSON.stringify(causes)).toContain(words);
+  expect(JSON.stringify(causes)).toContain(text);
 });
 
 test('boards with one UUID are listed apart, each with a note on the other', async () => {
@@ -161,9 +161,9 @@ test('an agent’s word of a host of another rack changes nothing of it, and is 
   const interfaces = [{ mac: known }];
   expect(await report(finding(1, { interfaces }, known))).toEqual(isKnown);
   expect((await recordOf('h1')).host?.status?.dirty, 'its agent may be slow').toBe(false);
-  const words = 'it says that it is a host of another rack';
+  const reason = 'it says that it is a host of another rack';
   expect(await report(finding(1, { interfaces }, known), 'r2')).toEqual(
-    refusedBy(HOST_ELSEWHERE, words),
+    refusedBy(HOST_ELSEWHERE, reason),
   );
   const { status } = (await recordOf('h1')).host ?? {};
   expect([status?.dirty, status?.useEpoch]).toEqual([false, 1n]);

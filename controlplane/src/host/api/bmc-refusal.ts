@@ -13,8 +13,8 @@ export const messageCharactersMax = 1_024;
 
 export function notVerified({ name }: Host) {
   const command = `rackwright host verify ${name.replace('hosts/', '')}`;
-  const words = `${name}: its BMC was never verified; do so first: ${command}.`;
-  return failedPrecondition('BMC_NOT_VERIFIED', words);
+  const text = `${name}: its BMC was never verified; do so first: ${command}.`;
+  return failedPrecondition('BMC_NOT_VERIFIED', text);
 }
 
 export function bmcFailed(type: FailureType, message: string) {
@@ -38,18 +38,18 @@ export function refusalOf(
   const rack = spec?.rack ?? '';
   switch (asked.kind) {
     case 'noAgent': {
-      const words = `no agent of ${rack} is connected here`;
-      return unavailable('AGENT_AWAY', `${name}: ${words}; try again when it is.`);
+      const text = `no agent of ${rack} is connected here`;
+      return unavailable('AGENT_AWAY', `${name}: ${text}; try again when it is.`);
     }
     case 'agentCannot': {
-      const words = `the agent of ${rack} cannot ${verb}; upgrade it`;
-      return bmcFailed(FailureType.UNSUPPORTED, `${name}: ${words}.`);
+      const text = `the agent of ${rack} cannot ${verb}; upgrade it`;
+      return bmcFailed(FailureType.UNSUPPORTED, `${name}: ${text}.`);
     }
     case 'noSecret':
       return bmcFailed(FailureType.CREDENTIAL_UNUSABLE, `${name}: ${asked.message}.`);
     case 'tooMany': {
-      const words = `${asked.waiting} ${many} of ${rack} are under way`;
-      return unavailable('TOO_MANY_READS', `${name}: ${words}; try again later.`);
+      const text = `${asked.waiting} ${many} of ${rack} are under way`;
+      return unavailable('TOO_MANY_READS', `${name}: ${text}; try again later.`);
     }
     case 'noAnswer':
       return unavailable('AGENT_AWAY', `${name}: the agent of ${rack} gave no answer; try again.`);

@@ -103,13 +103,13 @@ test('a run that is started by a plan has the steps of the plan, and names the p
 test('a plan is refused after a disk was swapped, with the difference', async () => {
   const { name } = await planClean();
   await see('DISK-2', 960_197_124_096n);
-  const words =
+  const text =
     'the plan does not hold any more: disk DISK-1 (MZ7, 480 GB) is gone; ' +
     'disk DISK-2 (MZ7, 960 GB) is new; plan again';
   const failure = await failureOf(fixture.plans.startPlan({ name }));
   expect(failure.kind).toBe('failedPrecondition');
-  expect(failure.message).toContain(words);
-  expect((await fixture.plans.getPlan({ name })).refused).toBe(words);
+  expect(failure.message).toContain(text);
+  expect((await fixture.plans.getPlan({ name })).refused).toBe(text);
   expect((await fixture.hosts.getHost({ name: parent })).status?.run).toBeUndefined();
   await see('DISK-1', 480_103_981_056n);
   expect((await fixture.plans.startPlan({ name })).status?.run?.kind).toBe(RunKind.CLEAN);

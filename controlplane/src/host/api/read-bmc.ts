@@ -78,9 +78,9 @@ function answerOf(
   name: string,
   nowMs: number,
 ): BmcReadingInit {
-  const words = `${name}: ${message.slice(0, messageCharactersMax)}`;
-  if (failure !== FailureType.UNSPECIFIED) throw bmcFailed(failure, words);
-  if (transient !== 0) throw unavailable('BMC_UNREACHABLE', words);
+  const text = `${name}: ${message.slice(0, messageCharactersMax)}`;
+  if (failure !== FailureType.UNSPECIFIED) throw bmcFailed(failure, text);
+  if (transient !== 0) throw unavailable('BMC_UNREACHABLE', text);
   if (reading === undefined) {
     throw bmcFailed(FailureType.INVALID_RESULT, `${name}: the agent answered without a reading.`);
   }

@@ -85,8 +85,8 @@ function responseOf(shown: ViewerOutput, { name, spec }: Host): Response {
       throw bmcFailed(failure, `${name}: ${shown.message}`);
     }
     case 'gone': {
-      const words = `the agent of ${spec?.rack ?? ''} has gone; look again when it is back`;
-      throw unavailable('AGENT_AWAY', `${name}: ${words}.`);
+      const text = `the agent of ${spec?.rack ?? ''} has gone; look again when it is back`;
+      throw unavailable('AGENT_AWAY', `${name}: ${text}.`);
     }
   }
 }
@@ -100,6 +100,6 @@ async function mustBeSame(deps: RpcDependencies, host: Host): Promise<void> {
     after?.rack === before?.rack &&
     after?.bmc?.address === before?.bmc?.address;
   if (isSame) return;
-  const words = 'it has another rack or BMC, or is another host by now; look again';
-  throw unavailable('HOST_CHANGED', `${host.name}: ${words}.`);
+  const text = 'it has another rack or BMC, or is another host by now; look again';
+  throw unavailable('HOST_CHANGED', `${host.name}: ${text}.`);
 }

@@ -22,8 +22,8 @@ test('critical hardware is a warning until the BMC says that it is well, and hol
   see(host, HealthLevel.OK);
   expect(faults(host)).toEqual([]);
   see(host, HealthLevel.CRITICAL, 'drive fault');
-  const words = 'its BMC says that its hardware is critical: drive fault';
-  const fault = { type: 'hardwareCritical', message: words, severity: FaultSeverity.WARNING };
+  const text = 'its BMC says that its hardware is critical: drive fault';
+  const fault = { type: 'hardwareCritical', message: text, severity: FaultSeverity.WARNING };
   expect(faults(host)).toMatchObject([fault]);
   const { since } = faults(host)[0] ?? {};
   host.nowMs += 60_000;

@@ -20,8 +20,8 @@ export function foldHardware(pass: Pass, { level, message }: HardwareHealth): vo
   const present = hasFault(pass.status.faults, hardwareCritical);
   switch (level) {
     case HealthLevel.CRITICAL: {
-      const words = message === '' ? '' : `: ${message}`;
-      const finding = `its BMC says that its hardware is critical${words}`;
+      const text = message === '' ? '' : `: ${message}`;
+      const finding = `its BMC says that its hardware is critical${text}`;
       setFault(pass, hardwareCritical, finding, { severity: FaultSeverity.WARNING });
       if (!present) causedBy(pass, actors.agent, `${hardwareCritical}: ${finding}`);
       return;

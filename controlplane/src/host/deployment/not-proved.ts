@@ -13,7 +13,7 @@ import { proofTimeoutMs, switchedOnMs } from './deployment.ts';
 const { HostSignKind: Kind } = agent;
 
 /** The words for each kind of sign, about the host or about the party that reported it. */
-const signWords: Readonly<Record<number, (detail: string) => string>> = {
+const signTexts: Readonly<Record<number, (detail: string) => string>> = {
   [Kind.ADDRESS_ASKED]: () => 'a system on it asked for an address',
   [Kind.NETBOOT]: (stage) => `it asked for a network boot (${stage})`,
   [Kind.FIRST_BOOT_FETCHED]: () => 'it fetched the data of its first boot',
@@ -37,10 +37,10 @@ export function foldSigns(
   { isEnd }: { readonly isEnd: boolean },
 ): void {
   if (step.name !== awaitImageStep || signs.length === 0) return;
-  const known = signs.filter(({ kind }) => signWords[kind] !== undefined).slice(0, signsMax);
+  const known = signs.filter(({ kind }) => signTexts[kind] !== undefined).slice(0, signsMax);
   const kept = known.map(({ kind, time, detail }) => {
-    const words = { kind, detail: cut(detail, detailMax) };
-    return create(agent.HostSignSchema, time === undefined ? words : { ...words, time });
+    const sign = { kind, detail: cut(detail, detailMax) };
+    return create(agent.HostSignSchema, time === undefined ? sign : { ...sign, time });
   });
   // Before the end only a new kind of sign is stored: each write is a revision.
   if (isEnd || newsOf(kept) !== newsOf(record.signs)) record.signs = kept;
@@ -57,7 +57,7 @@ export function signsSeen(
   return signs
     .toSorted((a, b) => msOf(a.time) - msOf(b.time))
     .map(({ kind, detail, time }) => {
-      const text = signWords[kind]?.(detail) ?? '';
+      const text = signTexts[kind]?.(detail) ?? '';
       return time === undefined ? { text } : { text, since: time };
     });
 }

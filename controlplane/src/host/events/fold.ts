@@ -406,15 +406,15 @@ function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): v
   foldSigns(pass, step, result.observations?.signs ?? [], { isEnd: true });
   noteSpeedsOfFailed(pass, step, result);
   if (step.name === verifyErasedStep) noteNotProved(pass, result);
-  const own = inOurWords(pass, run, step, result) ?? reportedFailure(pass, step, result);
+  const own = failureOfType(pass, run, step, result) ?? reportedFailure(pass, step, result);
   failStep(pass, run, step, own);
 }
 
 function reportedFailure(pass: PassView, step: StepView, result: agent.Failed): RunFailure {
-  const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
+  const text = result.message || `${calledStep(step)} failed; the agent did not say why`;
   const name = failureNameOf(result.type) ?? 'invalidResult';
   const owner = otherOwner(pass, result);
-  const message = owner === undefined ? words : `${words}; it is ${owner}`;
+  const message = owner === undefined ? text : `${text}; it is ${owner}`;
   const details = owner === undefined ? shownDetails(result) : otherHost(owner);
   return stepFailure(name, message, result.detail, details);
 }
@@ -427,7 +427,7 @@ function shownDetails({ details }: agent.Failed): FailureDetails | undefined {
 }
 
 /** One text, whether the agent reports it first or our own deadline fires first. */
-function inOurWords(
+function failureOfType(
   pass: PassView,
   run: RunView,
   step: StepView,

@@ -12,19 +12,19 @@ export interface Again {
 }
 
 export function againOf(record: store.HostRecord, host: string): Again {
-  const { words, starts: isStart, isClean = false } = failedCommand(record, host);
-  return { command: `rackwright ${words}`, kind: isStart ? 'start' : 'inspect', isClean };
+  const { line, starts: isStart, isClean = false } = failedCommand(record, host);
+  return { command: `rackwright ${line}`, kind: isStart ? 'start' : 'inspect', isClean };
 }
 
 interface Command {
-  readonly words: string;
+  readonly line: string;
   /** Whether it starts a run. */
   readonly starts: boolean;
   /** Whether that run is a clean by the host's policy. */
   readonly isClean?: boolean;
 }
 
-const starts = (words: string): Command => ({ words, starts: true });
+const starts = (line: string): Command => ({ line, starts: true });
 const cleans = (host: string): Command => ({ ...starts(`host clean ${host}`), isClean: true });
 
 /** The command that repeats the last failed work, or shows what does. */
@@ -38,7 +38,7 @@ function failedCommand(record: store.HostRecord, host: string): Command {
     kind === RunKind.REIMAGE || (kind === RunKind.PROVISION && state === HostState.AVAILABLE);
   if (claim !== undefined && isPoolClaim(claim)) {
     // Only the pool deploys or cleans it, and the pool's goal leads there.
-    if (isWritten) return { words: `pool explain ${idOf(claim.by)}`, starts: false };
+    if (isWritten) return { line: `pool explain ${idOf(claim.by)}`, starts: false };
     if (kind === RunKind.CLEAN || kind === RunKind.PROVISION) return retry;
   }
   if (isWritten) return starts(`host ${runKindName(kind)} ${host} ${record.image || 'IMAGE'}`);

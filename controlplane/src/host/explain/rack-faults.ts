@@ -4,19 +4,19 @@ import { idOf } from '../../records/index.ts';
 
 type About = Pick<RackFault, 'mac' | 'address' | 'host'>;
 
-interface Words {
+interface FaultTexts {
   readonly message: (about: About) => string;
   /** `rack`: without "racks/". */
   readonly advice: (about: About, rack: string) => readonly string[];
 }
 
-const unknown: Words = {
+const unknown: FaultTexts = {
   message: () => 'its agent tells of a fault that this version does not know',
   advice: () => ['update the control plane'],
 };
 
-/** Each type of fault has its words. */
-const table: Readonly<Record<RackFaultType, Words>> = {
+/** Each type of fault has its texts. */
+const table: Readonly<Record<RackFaultType, FaultTexts>> = {
   [RackFaultType.UNSPECIFIED]: unknown,
   [RackFaultType.FOREIGN_DHCP_SERVER]: {
     message: ({ address }) =>
@@ -59,7 +59,7 @@ const table: Readonly<Record<RackFaultType, Words>> = {
   },
 };
 
-const wordsOf = (type: RackFaultType): Words => table[type] ?? unknown;
+const textsOf = (type: RackFaultType): FaultTexts => table[type] ?? unknown;
 
 /** Whether this version knows the fault type. */
 export function isKnownRackFault(type: RackFaultType): boolean {
@@ -67,12 +67,12 @@ export function isKnownRackFault(type: RackFaultType): boolean {
 }
 
 export function rackFaultText({ type, ...about }: About & Pick<RackFault, 'type'>): string {
-  return wordsOf(type).message(about);
+  return textsOf(type).message(about);
 }
 
 /** Lines for people; `rack`: "racks/RACK". */
 export function rackFaultAdvice(fault: RackFault, rack: RackName): readonly string[] {
-  return wordsOf(fault.type).advice(fault, idOf(rack));
+  return textsOf(fault.type).advice(fault, idOf(rack));
 }
 
 /** Faults that keep this host from its boot: its own, and those of the whole network. */

@@ -41,7 +41,7 @@ export function explainEndedRun(
     causes: texts.map((text) => create(CauseSchema, { text })),
     ...(run.endTime === undefined ? {} : { since: run.endTime }),
     unblock: adviceOn(record, run),
-    lastEvidence: lastWords(run),
+    lastEvidence: lastOutput(run),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
   });
 }
@@ -113,7 +113,7 @@ function adviceOn(record: store.HostRecord, run: Run): string[] {
 }
 
 /** The last output of the step that ran last. */
-function lastWords({ steps }: Run): string {
+function lastOutput({ steps }: Run): string {
   const last = steps.findLast(({ attempt, state }) => attempt > 0 && state !== StepState.PENDING);
   if (last === undefined) return '';
   const output = last.exit?.lastOutput.trim() || last.error;

@@ -76,7 +76,7 @@ function succeed(pass: Pass, run: Run): void {
 /** "release: registry.example/os:1 stops, the host is switched off" */
 function stageText({ kind, steps }: RunView, image: string): string {
   const off = steps.some(({ name }) => name === engineSteps.off);
-  const words: Readonly<Record<number, readonly string[]>> = {
+  const texts: Readonly<Record<number, readonly string[]>> = {
     [RunKind.RELEASE]: [`${image} stops`, ...(off ? ['the host is switched off'] : [])],
     [RunKind.CLEAN]: ['the host is erased', ...(off ? ['and switched off'] : [])],
     [RunKind.DELETE]: [
@@ -85,7 +85,7 @@ function stageText({ kind, steps }: RunView, image: string): string {
       'its record goes',
     ],
   };
-  return `${runKindName(kind)}: ${(words[kind] ?? []).join(', ').replace(', and', ' and')}`;
+  return `${runKindName(kind)}: ${(texts[kind] ?? []).join(', ').replace(', and', ' and')}`;
 }
 
 /** Notes on what the deletion leaves unchanged, or may leave unchanged. */

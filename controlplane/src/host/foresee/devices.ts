@@ -152,7 +152,7 @@ function readBack(
     return one;
   });
   return {
-    verification: readings.map(wordsOf).join(', '),
+    verification: readings.map(textOf).join(', '),
     reads: BigInt(reads),
     time: durationFromMs(Math.ceil(Math.min(seconds, longestSeconds)) * 1_000),
     timeFromMeasurement: [...used].every((figure) => (measured?.[figure] ?? 0) > 0),
@@ -160,14 +160,14 @@ function readBack(
   };
 }
 
-function wordsOf({ verification, when, delayMs }: Reading): string {
-  const again = whenWords(when, delayMs);
+function textOf({ verification, when, delayMs }: Reading): string {
+  const again = whenText(when, delayMs);
   if (verification.level === 'full') return `${again}whole`;
   const count = `${again}${verification.places} places`;
   return when === 'first' ? count : `${count} and as many new ones`;
 }
 
-function whenWords(when: Reading['when'], delayMs: number): string {
+function whenText(when: Reading['when'], delayMs: number): string {
   switch (when) {
     case 'first':
       return '';

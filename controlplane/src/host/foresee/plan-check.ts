@@ -59,8 +59,8 @@ function refusalWhileErased(pass: PassView, kept: store.PlanRecord): Refusal | u
   if (isBound) return undefined;
   const hostId = idOf(host.name);
   const first = `take the deletion back first (rackwright host cancel-delete ${hostId})`;
-  const words = `${runName(run)} of the deletion is under way and does not follow this plan`;
-  return refused(pass, 'deleting', `${words}; ${first}, then plan it anew and start that`);
+  const text = `${runName(run)} of the deletion is under way and does not follow this plan`;
+  return refused(pass, 'deleting', `${text}; ${first}, then plan it anew and start that`);
 }
 
 /** "the plan does not hold any more: disk A (1 GB) is gone; …" */

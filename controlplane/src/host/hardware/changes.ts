@@ -33,7 +33,7 @@ export function partChanges(before: Inventory, now: Inventory): PartChange[] {
 
 /** "disk S1 is gone", "firmware BIOS: 1.0 is now 1.1" */
 export function partChangeText({ kind, part, before, after }: PartChange): string {
-  const change = `${kindWords[kind]} ${part}`;
+  const change = `${kindTexts[kind]} ${part}`;
   if (kind === PartKind.NEIGHBOR) {
     const [was, is] = [before, after].map((each) => each || 'nothing');
     return `${change} is cabled to ${is}, and was to ${was}`;
@@ -42,7 +42,7 @@ export function partChangeText({ kind, part, before, after }: PartChange): strin
   return before === '' ? `${change} is new` : `${change}: ${before} is now ${after}`;
 }
 
-const kindWords: Readonly<Record<PartKind, string>> = {
+const kindTexts: Readonly<Record<PartKind, string>> = {
   [PartKind.UNSPECIFIED]: 'part',
   [PartKind.DRIVE]: 'disk',
   [PartKind.INTERFACE]: 'interface',

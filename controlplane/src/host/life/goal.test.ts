@@ -157,9 +157,9 @@ test.each([
     runOf({ steps: [{ name: 'bios.flash', rerunClass: RerunClass.NEVER_TWICE, attempt: 1 }] }),
     'bios.flash never runs twice by itself',
   ],
-] as const)('after %s only a person starts the goal again', (_, run, words) => {
+] as const)('after %s only a person starts the goal again', (_, run, text) => {
   const { waitsMs, givenUp } = after(run);
-  expect(givenUp).toContain(words);
+  expect(givenUp).toContain(text);
   expect(waitsMs).toBeUndefined();
 });
 

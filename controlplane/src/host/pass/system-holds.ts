@@ -22,12 +22,12 @@ import {
 import { now, type Pass } from './pass.ts';
 
 /** Each kind with its word, by which people recognize it. */
-const words = {
+const texts = {
   [HoldKind.FENCE_PENDING]: 'fencePending',
   [HoldKind.RESTORED]: 'restored',
   [HoldKind.UNKNOWN_WORK]: 'unknownWork',
 } as const;
-export type SystemHold = keyof typeof words;
+export type SystemHold = keyof typeof texts;
 
 /** A hold without a kind: only a person lifts it. */
 export function holdBySystem(reason: string, since: Timestamp): Hold {
@@ -46,7 +46,7 @@ export function systemHold(
   { text, operationId = '' }: HoldCause,
   since: Timestamp,
 ): Hold {
-  const reason = `${words[kind]}: ${text}`;
+  const reason = `${texts[kind]}: ${text}`;
   return create(HoldSchema, {
     scope: HoldScope.WORK,
     by: actors.system,

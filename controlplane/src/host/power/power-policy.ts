@@ -63,9 +63,10 @@ export function notePowerMismatch(pass: Pass): void {
     clearFault(pass, powerMismatch);
     return;
   }
-  const words = `its power is ${onOff(!wanted)}, and its spec wants it ${onOff(wanted)}`;
+  const reason = `its power is ${onOff(!wanted)}, and its spec wants it ${onOff(wanted)}`;
   const kept = enforces(pass) ? obstacleTo(pass, wanted) : undefined;
-  const text = kept === undefined ? words : `${words}; it is not switched by itself: ${kept.text}`;
+  const text =
+    kept === undefined ? reason : `${reason}; it is not switched by itself: ${kept.text}`;
   setFault(pass, powerMismatch, text, { severity: FaultSeverity.WARNING });
 }
 

@@ -387,10 +387,10 @@ test.each<[string, readonly Listed[], string, string]>([
   ],
   ['powerOn while it is up', ['powerOn', 'vendor.tune'], 'steps[0].step', 'use reboot'],
   ['powerOff twice', ['powerOff', 'hold', 'powerOff', 'reboot'], 'steps[2].step', 'already'],
-])('%s is refused at the request, naming the field', (_, steps, field, words) => {
+])('%s is refused at the request, naming the field', (_, steps, field, text) => {
   const violations = violationsOf(manageable(), ...steps);
   expect(violations.map((each) => each.field)).toEqual([field]);
-  expect(violations[0]?.description).toContain(words);
+  expect(violations[0]?.description).toContain(text);
 });
 
 test('the listed steps are those that run, by the priorities of host, pool and fleet', () => {

@@ -101,8 +101,8 @@ test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
   [{ netboot: true, firstBoot: { userData: 'x'.repeat(9_000) } }, 'at most 8192 are taken'],
   [{ netboot: true, firstBoot: { metaData: metaOf(16) } }, 'at most 16384 of a host that boots'],
   [{ firstBoot: { userData: 'x'.repeat(65_536), metaData: metaOf(32) } }, 'deploy takes 98'],
-])('a wrong deployment is refused by its field, with what would be right (%#)', ([init, words]) => {
-  expect(problems(init).join('\n')).toContain(words);
+])('a wrong deployment is refused by its field, with what would be right (%#)', ([init, text]) => {
+  expect(problems(init).join('\n')).toContain(text);
 });
 
 test('data that keeps the proving call is taken, and any data if power is the proof', () => {
@@ -177,10 +177,10 @@ test.for<[string, string | undefined]>([
   ['os:1', 'must begin with its registry'],
   ['https://files.example/os.raw', 'must end with the SHA-256'],
   [`https://me:pw@files.example/os.raw#sha256=${'1'.repeat(64)}`, 'holds a user or a password'],
-])('the image "%s" is taken, or refused with what is wrong', ([image, words]) => {
+])('the image "%s" is taken, or refused with what is wrong', ([image, text]) => {
   const found = violationsOf(() => checkDeployment({ image }));
-  expect(found.join()).toContain(words ?? '');
-  expect(found).toHaveLength(words === undefined ? 0 : 1);
+  expect(found.join()).toContain(text ?? '');
+  expect(found).toHaveLength(text === undefined ? 0 : 1);
 });
 
 test('hints at a root disk that can fit none are refused', () => {

@@ -167,7 +167,7 @@ function ignitionProblem(userData: string, calls: boolean): string | undefined {
     if (typeof ignition?.version === 'string' && ignition.version !== '') return undefined;
     return 'is JSON without "ignition": {"version": "…"}, which no first boot reads';
   } catch (error) {
-    return `begins like an Ignition document and is no JSON: ${words(error)}`;
+    return `begins like an Ignition document and is no JSON: ${firstLine(error)}`;
   }
 }
 
@@ -241,12 +241,12 @@ function readYaml(text: string): { readonly value: unknown } | { readonly proble
   try {
     return { value: parse(text, { maxAliasCount: yamlAliasesMax, logLevel: 'error' }) };
   } catch (error) {
-    return { problem: words(error) };
+    return { problem: firstLine(error) };
   }
 }
 
 /** The first line has the position. */
-function words(error: unknown): string {
+function firstLine(error: unknown): string {
   const [line = ''] = errorText(error).split('\n', 1);
   return line.slice(0, 200);
 }

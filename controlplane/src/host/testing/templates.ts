@@ -118,7 +118,7 @@ export function bootNow(host: Bench): void {
 export function told(host: Bench): string[] {
   return runOf(host)
     .steps.filter(isOfTemplate)
-    .map(({ title, state }) => `${title} ${words[state] ?? state}`);
+    .map(({ title, state }) => `${title} ${texts[state] ?? state}`);
 }
 
 /** The executed steps of the engine, in order, without skipped ones. */
@@ -128,7 +128,7 @@ export function taken(host: Bench): string[] {
     .map(({ name }) => name);
 }
 
-const words: Readonly<Record<number, string>> = {
+const texts: Readonly<Record<number, string>> = {
   [StepState.PENDING]: 'pending',
   [StepState.RUNNING]: 'running',
   [StepState.SUCCEEDED]: 'succeeded',

@@ -149,14 +149,14 @@ function checkGivenUp(
   const missing = [...waiting].filter((rack) => !giveUp.includes(rack));
   const extra = giveUp.filter((rack) => !waiting.has(rack));
   if (missing.length === 0 && extra.length === 0) return;
-  const words = [
+  const problems = [
     ...(missing.length === 0 ? [] : [`it still waits for ${listed(missing)}`]),
     ...(extra.length === 0 ? [] : [`it does not wait for ${listed(extra)}`]),
   ];
   throw failedPrecondition(
     'GIVE_UP_DIFFERS',
     'Racks are given up by name, and exactly those that the authority waits for; ' +
-      `${words.join('; ')}.`,
+      `${problems.join('; ')}.`,
   );
 }
 

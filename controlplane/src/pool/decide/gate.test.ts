@@ -66,15 +66,15 @@ test.each([
   ['an answer without proceed', answered('{"proceed": false}'), 'not yet: it answered 200'],
   ['an answer that is no JSON', answered('yes'), 'not yet: it answered 200, yes'],
   ['an error', { kind: 'failed', type: 'exitCode', message: 'hooks answered 403' }, '403'],
-] as const)('%s means not yet, and asks again after a pause', (_, said, words) => {
+] as const)('%s means not yet, and asks again after a pause', (_, said, reason) => {
   const rollout = answer(atGate(), said);
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
-  expect(rollout.slots[0]?.message).toContain(words);
+  expect(rollout.slots[0]?.message).toContain(reason);
   expect(rollout.questions).toEqual([]);
   const causes = explainPool(rollout.record, rollout.hosts, new Map(), rollout.nowMs);
   expect(causes.blocker).toBe('the webhook at https://hooks.example');
   const told = causes.causes.map(({ text }) => text).join('; ');
-  expect(told).toContain(words);
+  expect(told).toContain(reason);
   expect(told).not.toContain('token');
   rollout.nowMs = rollout.nextPassMs ?? 0;
   rollout.look();
@@ -221,8 +221,8 @@ test.each(['approval', 'webhook'] as const)(
     rollout.look();
     if (isApproval) approve(rollout);
     else answer(rollout, answered('{"proceed": true}'));
-    const words = `waits for ${out?.name}, which is out`;
-    expect(rollout.slots[0]).toMatchObject({ state: RolloutSlotState.GATE, message: words });
+    const text = `waits for ${out?.name}, which is out`;
+    expect(rollout.slots[0]).toMatchObject({ state: RolloutSlotState.GATE, message: text });
     expect(rollout.questions).toEqual([]);
     const told = explainPool(rollout.record, rollout.hosts, new Map(), rollout.nowMs);
     expect(told.blocker).toBe(`${out?.name}, which is out`);

@@ -92,8 +92,8 @@ function reasonBy(answer: CallResult, isLetThrough: boolean): string {
   if (isLetThrough) return 'it lets it through';
   if (answer.kind !== 'complete') return cut(answer.message);
   const { code = 0, lastOutput = '' } = answer.output?.exit ?? {};
-  const words = lastOutput.split('\n').at(-1) ?? '';
-  return cut(`not yet: it answered ${code}${words === '' ? '' : `, ${words}`}`);
+  const text = lastOutput.split('\n').at(-1) ?? '';
+  return cut(`not yet: it answered ${code}${text === '' ? '' : `, ${text}`}`);
 }
 
 function cut(text: string): string {

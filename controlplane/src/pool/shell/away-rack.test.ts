@@ -48,8 +48,8 @@ test.each([
   const rig = rigOf(r2);
   const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
   const { hosts } = await snapshotOf(store, ['hosts/h1', 'hosts/h2'], rig.clock.nowMs());
-  const words = expect.stringContaining('the agent of racks/r2 is away since');
-  expect(hosts.map(({ keptBy }) => keptBy?.text)).toEqual([undefined, isAway ? words : undefined]);
+  const text = expect.stringContaining('the agent of racks/r2 is away since');
+  expect(hosts.map(({ keptBy }) => keptBy?.text)).toEqual([undefined, isAway ? text : undefined]);
 });
 
 test('the only slot goes to a host that can be worked on; people are told of the others', () => {
