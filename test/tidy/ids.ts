@@ -21,7 +21,7 @@ interface Kind {
 /** Kinds by names, whatever the message. */
 const kinds: readonly Kind[] = [
   { names: /^(hostUid|\w+HostUid)s?$/, base: 'string', kind: 'HostUid' },
-  { names: /^(operationId|\w+OperationId)s?$/, base: 'string', kind: 'OperationId' },
+  { names: /^(operationId|\w+OperationId|cancelId)s?$/, base: 'string', kind: 'OperationId' },
   { names: /^(hostId|\w+HostId)s?$/, base: 'string', kind: 'HostId' },
   { names: /^hostNames?$/, base: 'string', kind: 'HostName' },
   {
@@ -55,6 +55,10 @@ const kindsOfOurs: readonly Kind[] = [
   ['batchId', 'BatchId'],
   ['poolUid', 'PoolUid'],
   ['sinkUid', 'SinkUid'],
+  ['sinkId', 'SinkId'],
+  ['eventId', 'EventId'],
+  ['machineId', 'MachineId'],
+  ['targetId', 'OperationId'],
   ['replicaId', 'ReplicaId'],
   ['runnerSession', 'RunnerSessionId'],
   ['bootId', 'BootId'],

@@ -302,7 +302,7 @@ export class Attempts {
   }
 
   /** Stops another operation; answers when that one is over. */
-  async #cancel(attempt: Attempt, targetId: string): Promise<void> {
+  async #cancel(attempt: Attempt, targetId: OperationId): Promise<void> {
     const target = this.#kept.get(targetId);
     if (target === undefined || target === attempt) {
       return this.outbox.end(attempt, { kind: 'complete' });

@@ -6,7 +6,7 @@
  * Texts cannot be overwritten in this language: a dropped secret is gone once it is collected. So
  * that nothing of it reaches a disk, the service takes no core dumps.
  */
-import type { HostUid } from '@rackwright/messages';
+import type { CredentialName, HostUid } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Credential } from './executor.ts';
 
@@ -21,8 +21,8 @@ export class Credentials {
   readonly #log: Log;
   readonly #max: number;
   readonly #keptMs: number;
-  readonly #values = new Map<string, Credential>();
-  readonly #usersByName = new Map<string, Set<HostUid>>();
+  readonly #values = new Map<CredentialName, Credential>();
+  readonly #usersByName = new Map<CredentialName, Set<HostUid>>();
   readonly #waiters = new Set<Waiter>();
   #heardMs: number;
   #armed = false;

@@ -2,7 +2,7 @@
  * Whether an operation is one that this agent can understand (R8), and which checks it needs. Pure.
  * Details that only the executor can judge, such as a step's own arguments, are not checked here.
  */
-import { agent, byHand } from '@rackwright/messages';
+import { agent, byHand, type OperationId } from '@rackwright/messages';
 import type { ExecutedKind } from './executor.ts';
 
 export type OperationCheck =
@@ -15,7 +15,7 @@ export type OperationCheck =
       /** The name in its progress reports: "interface.step", or the kind. */
       readonly step: string;
     }
-  | { readonly kind: 'cancel'; readonly targetId: string }
+  | { readonly kind: 'cancel'; readonly targetId: OperationId }
   | { readonly kind: 'unsupported'; readonly problem: string };
 
 /** Checks every required field. `kinds`: the kinds that the executor supports. */

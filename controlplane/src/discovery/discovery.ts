@@ -24,6 +24,7 @@ import {
   failedPrecondition,
   type Host,
   type HostSpec,
+  type MachineId,
   type Rack,
   type RackId,
   type RackName,
@@ -164,7 +165,7 @@ export class Discovery {
 
   /** Makes the machine a host at a person's request. Rejects as CreateHost does. */
   accept(
-    id: string,
+    id: MachineId,
     acceptance: Acceptance & {
       readonly requestId: RequestId;
       readonly actor: Actor;

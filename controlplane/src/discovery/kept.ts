@@ -4,6 +4,8 @@ import { meaningfulSerial } from '@rackwright/erasure';
 import {
   type DiscoveredMachine,
   type ExpectedHost,
+  type HostId,
+  type MachineId,
   type RackName,
   store as wire,
 } from '@rackwright/messages';
@@ -18,14 +20,14 @@ import {
 import { idOfKey } from '../records/index.ts';
 
 export interface KeptMachine {
-  readonly id: string;
+  readonly id: MachineId;
   readonly machine: DiscoveredMachine;
   readonly traits: MachineTraits;
   readonly revision: StoreRevision;
 }
 
 export interface KeptExpected {
-  readonly id: string;
+  readonly id: HostId;
   readonly expected: ExpectedHost;
   readonly revision: StoreRevision;
 }
@@ -93,6 +95,6 @@ export function rackKey(rack: RackName): string {
 }
 
 /** The key of one line. */
-export function lineKey(id: string): string {
+export function lineKey(id: HostId): string {
   return `line ${id}`;
 }

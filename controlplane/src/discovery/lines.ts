@@ -1,6 +1,6 @@
 /** Writes to a line of the manifest: which host it has become, and its conflicts. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type HostName, store as wire } from '@rackwright/messages';
+import { type HostId, type HostName, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
@@ -43,7 +43,7 @@ export async function markTaken(
 /** Writes which host the line has become. */
 export async function markLine(
   deps: LineDependencies,
-  id: string,
+  id: HostId,
   uid: string,
   host: HostName,
 ): Promise<void> {
@@ -69,6 +69,6 @@ async function markConflict(
   await writeRecord(deps, schema, recordKey(id), kept.record, revision);
 }
 
-function recordKey(id: string): string {
+function recordKey(id: HostId): string {
   return storeKey('expectedHosts', id);
 }

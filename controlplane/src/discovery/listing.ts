@@ -6,6 +6,7 @@ import { clone, create, equals } from '@bufbuild/protobuf';
 import {
   type DiscoveredMachine,
   DiscoveredMachineSchema,
+  type MachineId,
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -21,7 +22,7 @@ const twinsMax = 8;
 /** Whether the write succeeded: no other writer was first. */
 export async function writeMachine(
   writer: RecordWriter,
-  id: string,
+  id: MachineId,
   machine: DiscoveredMachine,
   revision: number | 'absent',
 ): Promise<boolean> {
@@ -75,6 +76,6 @@ export async function seedFacts(
   await writeRecord(writer, schema, key, facts, kept?.revision ?? 'absent');
 }
 
-function machineKey(id: string): string {
+function machineKey(id: MachineId): string {
   return storeKey('discoveredMachines', id);
 }

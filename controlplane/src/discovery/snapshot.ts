@@ -5,6 +5,7 @@ import {
   type HostName,
   type HostUid,
   InventorySchema,
+  type MachineId,
   type Rack,
   type RackName,
   type RequestId,
@@ -64,7 +65,7 @@ export interface DiscoverySnapshot {
   /** The number of machines that a rack, "racks/RACK", lists. */
   readonly listedIn: (rack: RackName) => number;
   /** The rack of the listed machine with this id. */
-  readonly rackOf: (machineId: string) => RackName | undefined;
+  readonly rackOf: (machineId: MachineId) => RackName | undefined;
   /** Every line that shares a trait with one of the machines. */
   readonly expected: readonly KeptExpected[];
   /** By name, "racks/RACK". */

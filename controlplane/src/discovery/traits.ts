@@ -6,7 +6,7 @@
  *    person sees a machine that is listed twice, but not one that is hidden behind another.
  */
 
-import { type RackName, sha256Hex } from '@rackwright/messages';
+import { type MachineId, type RackName, sha256Hex } from '@rackwright/messages';
 import type { MachineTraits } from '../fleet-view/index.ts';
 
 /** The kinds of traits that identify a machine. */
@@ -35,7 +35,7 @@ function compareMacs(one: readonly string[], other: readonly string[]): -1 | 0 |
 /** The possible names of a machine, the best first. */
 export function identitiesOf(
   traits: MachineTraits,
-): { readonly by: IdentifiedBy; readonly id: string }[] {
+): { readonly by: IdentifiedBy; readonly id: MachineId }[] {
   const { uuid, serial, macs } = traits;
   const [lowest] = macs;
   const digits = 24;
@@ -54,7 +54,7 @@ export function identitiesOf(
 export function identityInRack(
   { macs }: MachineTraits,
   rack: RackName,
-): { readonly by: IdentifiedBy; readonly id: string } | undefined {
+): { readonly by: IdentifiedBy; readonly id: MachineId } | undefined {
   const [lowest] = macs;
   if (lowest === undefined) return undefined;
   return { by: 'mac', id: `r-${sha256Hex(Buffer.from(`${rack} ${lowest}`)).slice(0, 24)}` };

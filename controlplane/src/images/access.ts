@@ -55,7 +55,7 @@ export function credentialsOfRegistries(registries: readonly ImageRegistry[] = [
 export function hostImageOf(
   reference: string,
   sources: ImageSources,
-  versions: ReadonlyMap<string, bigint>,
+  versions: ReadonlyMap<CredentialName, bigint>,
 ): HostImageResult {
   const read = readImageName(reference);
   if (read.kind === 'bad') return refuse(`the image ${reference} ${read.problem}`);

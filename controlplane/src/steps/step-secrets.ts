@@ -63,7 +63,7 @@ export function secretsProblem(policy: Policy, given: ArgumentValues): string | 
 /** Why one of them is missing, and a remedy. `versions`: of the existing ones. */
 export function missingSecret(
   given: ArgumentValues,
-  versions: ReadonlyMap<string, bigint>,
+  versions: ReadonlyMap<CredentialName, bigint>,
 ): string | undefined {
   const missing = (secretsOf(given) ?? []).find(({ credential }) => !versions.has(credential));
   if (missing === undefined) return undefined;
@@ -75,7 +75,7 @@ export function missingSecret(
 /** The secrets that the agent gives the step's program, by credential and version. */
 export function secretUses(
   given: ArgumentValues,
-  versions: ReadonlyMap<string, bigint>,
+  versions: ReadonlyMap<CredentialName, bigint>,
 ): agent.SecretUse[] {
   return (readSecrets(given['secretEnvironment']) ?? []).map(({ name, credential, part }) =>
     create(agent.SecretUseSchema, {

@@ -15,7 +15,9 @@ export type HostUid = string & { readonly __kind?: 'HostUid' };
  */
 export type OperationId = string & { readonly __kind?: 'OperationId' };
 
-/** The name of a host without its collection: "web-1". */
+/**
+ * The name of a host without its collection: "web-1". The line that expects the host has it, too.
+ */
 export type HostId = string & { readonly __kind?: 'HostId' };
 
 /** The name of a host: "hosts/web-1". */
@@ -29,6 +31,15 @@ export type RackName = string & { readonly __kind?: 'RackName' };
 
 /** The name of a credential: "credentials/bmc-admin". */
 export type CredentialName = string & { readonly __kind?: 'CredentialName' };
+
+/** The name of an event sink without its collection: "pager". */
+export type SinkId = string & { readonly __kind?: 'SinkId' };
+
+/** One event: its sinks know a repetition by it. */
+export type EventId = string & { readonly __kind?: 'EventId' };
+
+/** The name of a discovered machine without its collection: "u-4c4c4544…". */
+export type MachineId = string & { readonly __kind?: 'MachineId' };
 
 /** One session of a runner with an agent. */
 export type RunnerSessionId = string & { readonly __kind?: 'RunnerSessionId' };

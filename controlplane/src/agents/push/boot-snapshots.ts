@@ -9,7 +9,7 @@
  * 4. When the list has no room for a host's image, the order to boot it fails.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type RackId, type store as wire } from '@rackwright/messages';
+import { agent, type CredentialName, type RackId, type store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import { credentialVersions } from '../../host/index.ts';
 import type { KeptRecord } from '../../records/index.ts';
@@ -129,7 +129,7 @@ export class BootSnapshots {
 
   /** Invariant 3. */
   async #give({ hosts }: BootList): Promise<void> {
-    const wanted = new Map<string, bigint>();
+    const wanted = new Map<CredentialName, bigint>();
     for (const { netboot } of hosts) {
       for (const source of [netboot?.image, ...(netboot?.image?.mirrors ?? [])]) {
         if (source !== undefined && source.credential !== '') {

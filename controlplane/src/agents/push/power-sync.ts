@@ -12,7 +12,13 @@
  * 4. A host is polled only where its credential permits it.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type HostUid, type RackId, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  type CredentialName,
+  type HostUid,
+  type RackId,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { accessTo, type IndexedHost } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';
@@ -125,7 +131,7 @@ export class PowerSyncs {
   }
 
   /** A credential that cannot be opened is left out: runs of its hosts report the problem. */
-  async #credentialsOf(hosts: readonly PolledHost[]): Promise<Map<string, PowerTarget>> {
+  async #credentialsOf(hosts: readonly PolledHost[]): Promise<Map<CredentialName, PowerTarget>> {
     const names = [...new Set(hosts.map(({ bmc }) => bmc.credential))];
     const found = await Promise.all(names.map((name) => this.#credential(name, hosts)));
     return new Map(found.filter((each) => each !== undefined));

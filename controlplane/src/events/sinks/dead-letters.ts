@@ -1,7 +1,7 @@
 /** Events whose delivery to a sink was given up: stored, shown, and delivered again on request. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Event, type SinkUid, store as wire } from '@rackwright/messages';
+import { type Event, type EventId, type SinkUid, store as wire } from '@rackwright/messages';
 import { type Entry, LIST_PAGE_MAX, type StateStore, storeKey } from '@rackwright/store';
 import { answered, listingsOf, sharedRecordOf, writeRecord } from '../../records/index.ts';
 
@@ -15,7 +15,7 @@ export function deadLettersBelow(sinkUid: SinkUid): string {
   return storeKey('deadLetters', sinkUid);
 }
 
-export function deadLetterKey(sinkUid: SinkUid, eventId: string): string {
+export function deadLetterKey(sinkUid: SinkUid, eventId: EventId): string {
   return storeKey('deadLetters', sinkUid, eventId);
 }
 

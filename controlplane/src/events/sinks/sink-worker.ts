@@ -9,7 +9,13 @@
  * 3. No writer of the store waits for this.
  */
 import { clone } from '@bufbuild/protobuf';
-import { type Event, GapReason, type SinkUid, store as wire } from '@rackwright/messages';
+import {
+  type Event,
+  GapReason,
+  type SinkId,
+  type SinkUid,
+  store as wire,
+} from '@rackwright/messages';
 import { type Log, pause } from '@rackwright/platform';
 import type { StoreRevision } from '@rackwright/store';
 import type { Filter } from '../../filter/index.ts';
@@ -23,7 +29,7 @@ import { type DeliveryAttempt, DeliveryWindow, type PendingEvent } from './windo
 
 /** A sink, in the form for delivery. */
 export interface DeliveredSink {
-  readonly sinkId: string;
+  readonly sinkId: SinkId;
   readonly uid: SinkUid;
   readonly begin: StoreRevision;
   readonly filter: Pick<Filter<TracedEvent>, 'matches'>;

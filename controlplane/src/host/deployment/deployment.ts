@@ -17,6 +17,7 @@ import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   asRunNumber,
+  type CredentialName,
   type DeploySpec,
   DeploySpecSchema,
   deploymentIdOf,
@@ -37,7 +38,7 @@ import { isDeployStepOfAgent, switchesOnImage } from '../pass/step-names.ts';
 import type { HostContext, RequestedStep } from '../pass/types.ts';
 
 const proofTimeoutDefaultMs = 20 * 60_000;
-const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
+const versionsOfNone: ReadonlyMap<CredentialName, bigint> = new Map();
 
 /** How long the host may take to prove that it runs its image. */
 export function proofTimeoutMs(deploy: DeploySpec | undefined): number {
@@ -134,7 +135,7 @@ export function refusalOfDeployment(
 export function netbootOf(
   record: DeepReadonly<store.HostRecord>,
   sources: ImageSources,
-  versions: ReadonlyMap<string, bigint>,
+  versions: ReadonlyMap<CredentialName, bigint>,
 ): agent.Deployment | undefined {
   const { host, deployedRun } = record;
   const { status, spec } = host ?? {};
@@ -157,7 +158,7 @@ export function netbootOf(
 export function netbootProblem(
   record: DeepReadonly<store.HostRecord>,
   sources: ImageSources,
-  versions: ReadonlyMap<string, bigint>,
+  versions: ReadonlyMap<CredentialName, bigint>,
 ): string | undefined {
   if (!bootsOverNetwork(record)) return undefined;
   const found = hostImageOf(record.host?.status?.image ?? '', sources, versions);

@@ -1,11 +1,11 @@
 /** Warns of hosts in service whose image the agent could not fetch again. */
-import { FaultSeverity, HostState } from '@rackwright/messages';
+import { type CredentialName, FaultSeverity, HostState } from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
 import type { Pass } from '../pass/pass.ts';
 import { netbootProblem } from './deployment.ts';
 
 const netbootImage = 'netbootImageAccess';
-const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
+const versionsOfNone: ReadonlyMap<CredentialName, bigint> = new Map();
 
 /** The host boots the image in the agent's cache, as long as it is there; a person should know. */
 export function noteNetbootAccess(pass: Pass): void {

@@ -10,7 +10,13 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type DiskName, deviceIdentity, diskNames } from '@rackwright/erasure';
-import { type Inventory, RunPhase, type StorageDevice, store as wire } from '@rackwright/messages';
+import {
+  type HostName,
+  type Inventory,
+  RunPhase,
+  type StorageDevice,
+  store as wire,
+} from '@rackwright/messages';
 import { keySegment, storeKey } from '@rackwright/store';
 import {
   answered,
@@ -30,7 +36,7 @@ import type { ReservationHolder } from './reservations.ts';
 const disksMax = 1_024;
 
 /** By the identity of a disk in results: the other host that is known to have it. */
-export type DisksElsewhere = ReadonlyMap<string, string>;
+export type DisksElsewhere = ReadonlyMap<string, HostName>;
 
 const none: DisksElsewhere = new Map();
 
@@ -48,7 +54,7 @@ export async function noteDisks(
   if (operationId !== operation?.operation?.id || result.case !== 'complete') return none;
   const { inventory } = result.value.observations ?? {};
   if (inventory === undefined) return none;
-  const elsewhere = new Map<string, string>();
+  const elsewhere = new Map<string, HostName>();
   for (const { device, name } of namesIn(inventory).slice(0, disksMax)) {
     const other = await hold(writer, host, name);
     if (other !== undefined) elsewhere.set(device, other);

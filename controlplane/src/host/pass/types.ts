@@ -7,6 +7,7 @@ import type {
   Actor,
   agent,
   BmcEndpoint,
+  CredentialName,
   DeletionMode,
   DeploySpec,
   ErasureDocumentKind,
@@ -291,11 +292,11 @@ export interface HostContext {
   /** The settings for every rack; undefined: nothing is set. */
   readonly fleet: FleetSpec | undefined;
   /** Versions of the existing credentials for registries, by name; unset: none. */
-  readonly registryCredentials?: ReadonlyMap<string, bigint>;
+  readonly registryCredentials?: ReadonlyMap<CredentialName, bigint>;
   /** Identities in the report → the other host that holds each of them ("hosts/h2"). */
-  readonly identityOwners: ReadonlyMap<string, string>;
+  readonly identityOwners: ReadonlyMap<string, HostName>;
   /** By the identity of a disk in the event's inventory: the other host that has it. */
-  readonly disksElsewhere?: ReadonlyMap<string, string>;
+  readonly disksElsewhere?: ReadonlyMap<string, HostName>;
   /** The signing software, as certificates name it. */
   readonly software?: { readonly version: string; readonly buildSha256?: string };
   /**
@@ -403,7 +404,7 @@ export type HostEffect =
   /** After the record is durable (rule R3). */
   | { readonly kind: 'send'; readonly operation: agent.Operation }
   /** Asks the agent to stop an operation; the record already has the intent. */
-  | { readonly kind: 'cancel'; readonly operationId: OperationId; readonly cancelId: string }
+  | { readonly kind: 'cancel'; readonly operationId: OperationId; readonly cancelId: OperationId }
   | { readonly kind: 'answer'; readonly verdict: ReportVerdict }
   /** Percent of the present step: only in memory. */
   | { readonly kind: 'progress'; readonly continuing: agent.Continuing }

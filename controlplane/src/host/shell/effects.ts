@@ -4,7 +4,15 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostId, type HostUid, type RackId, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  type CredentialName,
+  type HostId,
+  type HostUid,
+  type OperationId,
+  type RackId,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import {
   copyOf,
@@ -156,10 +164,10 @@ const givenMax = 10_000;
  * By name, the version that each session got with an operation. Its agent keeps the credential
  * until the last host that uses it is forgotten.
  */
-const versionsGiven = new WeakMap<LiveSession, Map<string, bigint>>();
+const versionsGiven = new WeakMap<LiveSession, Map<CredentialName, bigint>>();
 
-function givenTo(session: LiveSession): Map<string, bigint> {
-  const given = versionsGiven.get(session) ?? new Map<string, bigint>();
+function givenTo(session: LiveSession): Map<CredentialName, bigint> {
+  const given = versionsGiven.get(session) ?? new Map<CredentialName, bigint>();
   versionsGiven.set(session, given);
   return given;
 }
@@ -175,7 +183,7 @@ function sessionFor(
 }
 
 /** The last cancel sent by each session, by host: every pass decides it, and it is sent once. */
-const cancelsSent = new WeakMap<LiveSession, Map<string, string>>();
+const cancelsSent = new WeakMap<LiveSession, Map<HostUid, OperationId>>();
 
 /** If the session breaks off, the cancel is sent again after the next session's Hello. */
 export function sendCancel(
@@ -186,7 +194,7 @@ export function sendCancel(
 ): void {
   const session = deps.registry.sessionOf(rackId);
   if (session === undefined) return;
-  const sent = cancelsSent.get(session) ?? new Map<string, string>();
+  const sent = cancelsSent.get(session) ?? new Map<HostUid, OperationId>();
   cancelsSent.set(session, sent);
   const hostUid = record.host?.uid ?? '';
   if (sent.get(hostUid) === cancelId) return;
@@ -234,12 +242,12 @@ function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
 }
 
 /** Credentials of which the step's program gets a part. */
-function secretsOf({ kind }: agent.Operation): ReadonlySet<string> {
+function secretsOf({ kind }: agent.Operation): ReadonlySet<CredentialName> {
   return new Set(kind.case === 'runStep' ? kind.value.secrets.map((use) => use.credential) : []);
 }
 
 /** Credentials of its image registries, including mirrors. */
-function ofRegistries({ kind }: agent.Operation): ReadonlySet<string> {
+function ofRegistries({ kind }: agent.Operation): ReadonlySet<CredentialName> {
   if (kind.case !== 'runStep') return new Set();
   const { image, deployment } = kind.value;
   const sources = [image, deployment?.image, ...(deployment?.image?.mirrors ?? [])];

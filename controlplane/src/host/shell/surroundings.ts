@@ -5,8 +5,10 @@ import { meaningfulUuid } from '@rackwright/erasure';
 import {
   type agent,
   asRevision,
+  type CredentialName,
   type Freeze,
   type Host,
+  type HostName,
   type HostUid,
   PowerMismatchPolicy,
   type ReplicaId,
@@ -51,7 +53,7 @@ export interface Gathering {
   readonly session: LiveSession | undefined;
   readonly fleet: wire.FleetRecord | undefined;
   /** By the identities in an event; empty without an event. */
-  readonly identityOwners: ReadonlyMap<string, string>;
+  readonly identityOwners: ReadonlyMap<string, HostName>;
   /** For the disks in an event; empty without an event. */
   readonly disksElsewhere: DisksElsewhere;
   /** Whether the host may act under its addresses: a pass takes them, other callers only check. */
@@ -180,8 +182,8 @@ export async function mayHoldAddresses(
 export async function credentialVersions(
   { store }: { readonly store: ReadableStore },
   fleet: wire.FleetRecord | undefined,
-): Promise<ReadonlyMap<string, bigint>> {
-  const versions = new Map<string, bigint>();
+): Promise<ReadonlyMap<CredentialName, bigint>> {
+  const versions = new Map<CredentialName, bigint>();
   const { registryCredentials = {}, credentials = [] } = fleet?.fleet?.spec?.templates ?? {};
   const ofRegistries = credentialsOfRegistries(fleet?.fleet?.spec?.registries);
   const named = [...Object.values(registryCredentials), ...credentials, ...ofRegistries];
@@ -285,8 +287,8 @@ export async function reserveIdentity(
   writer: RecordWriter,
   record: wire.HostRecord,
   event: HostEvent,
-): Promise<ReadonlyMap<string, string>> {
-  const owners = new Map<string, string>();
+): Promise<ReadonlyMap<string, HostName>> {
+  const owners = new Map<string, HostName>();
   const { host } = record;
   if (event.kind !== 'report' || host === undefined) return owners;
   const { report } = event;
@@ -312,7 +314,7 @@ export async function reserveIdentity(
 async function findOwner(
   { store }: RecordWriter,
   bytes: Uint8Array,
-  owners: Map<string, string>,
+  owners: Map<string, HostName>,
 ): Promise<void> {
   for (const order of byteOrders(bytes)) {
     const value = identityReservation(order);

@@ -87,7 +87,7 @@ async function readHosts(
 ): Promise<Pick<PoolSnapshot, 'hosts' | 'kept'>> {
   const brakeOf = brakesOf(store, fleet, nowMs);
   const recorded = recordedHosts(record);
-  const ids = new Set([...recorded, ...fleetView.idsBy('claim', record.pool?.name ?? '')]);
+  const ids = new Set<HostId>([...recorded, ...fleetView.idsBy('claim', record.pool?.name ?? '')]);
   for (const id of selectedBy(fleetView, record.pool)) ids.add(id);
   const kept = new Map<HostUid, KeptHost>();
   const hosts: SeenHost[] = [];

@@ -1,6 +1,7 @@
 /** Validation of a batch, and the hosts that it selects: fixed at its creation. */
 import {
   type Host,
+  type HostName,
   type HostSelector,
   type HostUid,
   type WorkflowBatchSpec,
@@ -83,7 +84,7 @@ export async function selectHosts(
     hosts.push({ host: kept.record.host, use: useOf(kept.record) });
   }
   const there = new Set(hosts.map(({ host }) => host.name));
-  const wanted = new Set(spec.hosts?.names);
+  const wanted = new Set<HostName>(spec.hosts?.names);
   for (const [index, name] of (spec.hosts?.names ?? []).entries()) {
     if (there.has(name)) continue;
     violations.add(`${field}.hosts.names[${index}]`, `names ${quote(name)}, which does not exist`);

@@ -245,7 +245,7 @@ export class RunnerSession {
     return [this.#save(), { kind: 'crashPoint', name: 'runner.received' }, ...effects];
   }
 
-  #cancel(cancelId: string, operationId: OperationId, nowMs: number): SessionEffect[] {
+  #cancel(cancelId: OperationId, operationId: OperationId, nowMs: number): SessionEffect[] {
     if (this.#current?.operationId !== operationId) {
       return this.#answer(cancelId, { kind: 'complete' }, nowMs);
     }

@@ -1,5 +1,5 @@
 /** Images and secrets that steps need, as the fleet now permits them. */
-import { type agent, commandStep } from '@rackwright/messages';
+import { type agent, type CredentialName, commandStep } from '@rackwright/messages';
 import { commandImageOf, missingSecret, reachProblem } from '../../../steps/index.ts';
 import { refusalOfDeployment } from '../../deployment/deployment.ts';
 import type { PassView } from '../../pass/pass.ts';
@@ -30,6 +30,6 @@ function commandImage(pass: PassView, step: StepView) {
 }
 
 /** The versions of the credentials that the fleet names for templates and registries. */
-export function credentialVersions({ context }: PassView): ReadonlyMap<string, bigint> {
-  return context.registryCredentials ?? new Map<string, bigint>();
+export function credentialVersions({ context }: PassView): ReadonlyMap<CredentialName, bigint> {
+  return context.registryCredentials ?? new Map<CredentialName, bigint>();
 }

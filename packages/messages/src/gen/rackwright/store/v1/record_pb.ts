@@ -910,7 +910,7 @@ export type OperationRecord = Message<"rackwright.store.v1.OperationRecord"> & {
    *
    * @generated from field: string cancel_id = 9;
    */
-  cancelId: string;
+  cancelId: OperationId;
 
   /**
    * The agent has said that it began; kept only of a step that never runs twice by itself.
