@@ -209,7 +209,7 @@ function sensorsToWire({ health, sensors, complete }: BmcSensors): BmcReadingIni
     complete,
     ...(health === undefined
       ? {}
-      : { health: { level: levelToWire(health.level), message: health.words } }),
+      : { health: { level: levelToWire(health.level), message: health.text } }),
     sensors: sensors.map(({ name, kind, reading, unit, health }) => ({
       ...{ name, kind: kinds[kind], unit, health: levelToWire(health) },
       ...(reading === undefined ? {} : { reading }),

@@ -423,7 +423,7 @@ function hardwareNews(
   hardware: HardwareHealth | undefined,
 ): MessageInitShape<typeof HardwareHealthSchema> | undefined {
   if (hardware === undefined) return undefined;
-  const { level, words: text } = hardware;
+  const { level, text } = hardware;
   const news = { level: levelToWire(level), message: boundText(text, messageBytesMax) };
   return hardwareKey(news) === sentHardware ? undefined : news;
 }

@@ -38,6 +38,6 @@ export async function clearLog(
   if (after.kind !== 'ok') return after;
   if (isCleared(after.value)) return ok({ changed: true, notes: [] });
   if (cleared.kind !== 'ok') return cleared;
-  const words = `it has ${after.value} entries, ${before.value} before`;
-  return failed('notApplied', 'the BMC accepted to clear its event log and did not', words);
+  const text = `it has ${after.value} entries, ${before.value} before`;
+  return failed('notApplied', 'the BMC accepted to clear its event log and did not', text);
 }

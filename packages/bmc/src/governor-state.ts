@@ -61,7 +61,7 @@ interface Silence {
   /** Set while the breaker is open. */
   readonly openUntilMs: number | undefined;
   readonly openMs: number;
-  readonly words: string;
+  readonly text: string;
 }
 
 export class GovernorState {
@@ -135,24 +135,24 @@ export class GovernorState {
       }
     }
     if (this.#silence?.openUntilMs === undefined) return { kind: 'answering' };
-    const { sinceMs, callsInRow, words } = this.#silence;
-    return { kind: 'silent', sinceMs, reason: silenceWords(callsInRow, words) };
+    const { sinceMs, callsInRow, text } = this.#silence;
+    return { kind: 'silent', sinceMs, reason: silenceText(callsInRow, text) };
   }
 
-  #fellSilent(nowMs: number, words: string): void {
+  #fellSilent(nowMs: number, text: string): void {
     const before = this.#silence;
     const callsInRow = (before?.callsInRow ?? 0) + 1;
     const sinceMs = before?.sinceMs ?? nowMs;
     if (callsInRow < this.#limits.breakerAfterSilentCalls) {
       const openMs = this.#limits.breakerOpenMs;
-      this.#silence = { sinceMs, callsInRow, openUntilMs: undefined, openMs, words };
+      this.#silence = { sinceMs, callsInRow, openUntilMs: undefined, openMs, text };
       return;
     }
     const wasOpen = before?.openUntilMs !== undefined;
     const openMs = wasOpen
       ? Math.min(before.openMs * 2, this.#limits.breakerOpenMsMax)
       : this.#limits.breakerOpenMs;
-    this.#silence = { sinceMs, callsInRow, openUntilMs: nowMs + openMs, openMs, words };
+    this.#silence = { sinceMs, callsInRow, openUntilMs: nowMs + openMs, openMs, text };
   }
 
   #refused(credential: string): void {
@@ -205,12 +205,12 @@ function lockGuardRefusal(credential: string, refusals: number): BmcFailed {
 }
 
 function breakerRefusal(silence: Silence | undefined, remainingMs: number): BmcTransient {
-  const why = silenceWords(silence?.callsInRow ?? 0, silence?.words ?? '');
+  const why = silenceText(silence?.callsInRow ?? 0, silence?.text ?? '');
   const next = `next try in ${Math.ceil(remainingMs / 1_000)} s`;
-  return transient('breakerOpen', `${why}; ${next}`, silence?.words ?? '');
+  return transient('breakerOpen', `${why}; ${next}`, silence?.text ?? '');
 }
 
-function silenceWords(callsInRow: number, words: string): string {
-  const last = words === '' ? '' : ` (last: ${words})`;
+function silenceText(callsInRow: number, text: string): string {
+  const last = text === '' ? '' : ` (last: ${text})`;
   return `the BMC did not answer ${callsInRow} calls in a row${last}`;
 }

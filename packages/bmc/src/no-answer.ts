@@ -9,12 +9,12 @@ export interface AskedDevice {
   readonly name: 'the BMC' | 'the device';
   readonly noTlsRemedy: string;
   /** The outcome's own words, fit to be shown. */
-  readonly words: (message: string) => string;
+  readonly textOf: (message: string) => string;
 }
 
 export function noAnswer(
   outcome: NoAnswer,
-  { name, noTlsRemedy, words }: AskedDevice,
+  { name, noTlsRemedy, textOf }: AskedDevice,
 ): BmcFailed | BmcTransient {
   switch (outcome.kind) {
     case 'certificateRefused': {
@@ -26,19 +26,19 @@ export function noAnswer(
     }
     case 'noTls': {
       const message = `what answers does not speak TLS: ${noTlsRemedy}`;
-      return failed('protocol', message, words(outcome.message));
+      return failed('protocol', message, textOf(outcome.message));
     }
     case 'noHttp': {
       const message = 'what answers does not speak HTTP, or says too much';
-      return failed('protocol', message, words(outcome.message));
+      return failed('protocol', message, textOf(outcome.message));
     }
     case 'unknownName': {
       const message = `the address of ${name} cannot be resolved, or is internal: correct it`;
-      return failed('address', message, words(outcome.message));
+      return failed('address', message, textOf(outcome.message));
     }
     case 'broken':
     case 'timedOut':
-      return transient('unreachable', `${name} does not answer`, words(outcome.message));
+      return transient('unreachable', `${name} does not answer`, textOf(outcome.message));
     case 'cancelled':
       return transient('cancelled', 'the call was given up');
   }

@@ -10,7 +10,7 @@ export type HealthLevel = 'ok' | 'warning' | 'critical';
 export interface HardwareHealth {
   readonly level: HealthLevel;
   /** The problems, for people; empty when there is none. */
-  readonly words: string;
+  readonly text: string;
 }
 
 export type SensorKind =

@@ -13,7 +13,7 @@ import {
 import { agent, StorageDeviceSchema, Transport } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { runOver } from './command-io.fixture.ts';
-import { exitCodes, exitCodeWords } from './failure.ts';
+import { exitCodes, exitCodeTexts } from './failure.ts';
 
 test('exit codes are told apart, and all stand in the help and in the README', async () => {
   const { out } = await runOver(['--help']);
@@ -21,9 +21,9 @@ test('exit codes are told apart, and all stand in the help and in the README', a
   const codes = Object.values(exitCodes);
   expect(new Set(codes).size).toBe(codes.length);
   for (const [name, code] of Object.entries(exitCodes)) {
-    const words = exitCodeWords[name as keyof typeof exitCodes];
-    expect(out).toContain(`\n  ${code} ${words}\n`);
-    expect(readme).toContain(`\n| ${code} | ${words} |\n`);
+    const text = exitCodeTexts[name as keyof typeof exitCodes];
+    expect(out).toContain(`\n  ${code} ${text}\n`);
+    expect(readme).toContain(`\n| ${code} | ${text} |\n`);
   }
 });
 

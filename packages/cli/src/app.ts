@@ -9,8 +9,8 @@ import {
   type StricliProcess,
 } from '@stricli/core';
 import type { CliContext, CommandIo } from './command-io.ts';
-import { otherWords, typedCommand, wordsForArguments, wordsForCommand } from './command-words.ts';
-import { exitCodes, exitCodeWords } from './failure.ts';
+import { otherTexts, textForArguments, textForCommand, typedCommand } from './command-words.ts';
+import { exitCodes, exitCodeTexts } from './failure.ts';
 import { foldHelp } from './output/help.ts';
 import { routeOf, routesFor } from './routes.ts';
 
@@ -36,12 +36,12 @@ async function applicationFor(
   const typed = typedCommand(root, args);
   const failures = routeOf(args) === undefined ? undefined : await import('./failure-words.ts');
   const text = {
-    ...otherWords,
+    ...otherTexts,
     exceptionWhileRunningCommand: (error: unknown) =>
       failures?.describeFailure(error) ?? errorText(error),
-    exceptionWhileParsingArguments: (error: unknown) => wordsForArguments(typed, error),
+    exceptionWhileParsingArguments: (error: unknown) => textForArguments(typed, error),
     noCommandRegisteredForInput: ({ input }: { readonly input: string }) =>
-      wordsForCommand(typed, input),
+      textForCommand(typed, input),
   };
   return buildApplication<CliContext>(root, {
     ...settings,
@@ -51,8 +51,8 @@ async function applicationFor(
 }
 
 function exitCodeLines(): string {
-  return Object.entries(exitCodeWords)
-    .map(([name, words]) => `  ${exitCodes[name as keyof typeof exitCodes]} ${words}`)
+  return Object.entries(exitCodeTexts)
+    .map(([name, text]) => `  ${exitCodes[name as keyof typeof exitCodes]} ${text}`)
     .join('\n');
 }
 
@@ -75,13 +75,13 @@ export async function runCli(given: readonly string[], io: CommandIo): Promise<n
  * Prints what the last word of a line may become: "proposal<TAB>what it is". Never fails, and
  * prints nothing when something is wrong: a shell shows all output to the user.
  */
-async function complete(words: readonly string[], io: CommandIo): Promise<number> {
+async function complete(args: readonly string[], io: CommandIo): Promise<number> {
   const silent = { write: () => undefined };
   try {
-    const app = await applicationFor(await routesFor(words, description), words);
+    const app = await applicationFor(await routesFor(args, description), args);
     const stricli: StricliProcess = { stdout: silent, stderr: silent, env: {} };
     const quiet: CommandIo = { ...io, err: { ...silent, columns: undefined } };
-    const proposals = await proposeCompletions(app, words, { process: stricli, io: quiet });
+    const proposals = await proposeCompletions(app, args, { process: stricli, io: quiet });
     for (const { completion, brief } of proposals) {
       io.out.write(`${completion}\t${brief.replaceAll(/\s+/g, ' ')}\n`);
     }

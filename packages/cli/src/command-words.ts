@@ -44,14 +44,14 @@ export function typedCommand(root: RouteMap<CliContext>, args: readonly string[]
 }
 
 /** Arguments of a command that cannot be read. */
-export function wordsForArguments(typed: TypedCommand, error: unknown): string {
-  return `rackwright: ${argumentWords(typed, error)}`;
+export function textForArguments(typed: TypedCommand, error: unknown): string {
+  return `rackwright: ${argumentText(typed, error)}`;
 }
 
 /** What `--wait` is for where it is no flag. */
 const toWait = '`rackwright host watch HOST --until available` waits';
 
-function argumentWords(typed: TypedCommand, error: unknown): string {
+function argumentText(typed: TypedCommand, error: unknown): string {
   const command = `\`${typed.words.join(' ')}\``;
   const help = `\`${typed.words.join(' ')} --help\``;
   if (error instanceof FlagNotFoundError) {
@@ -103,7 +103,7 @@ function argumentWords(typed: TypedCommand, error: unknown): string {
 }
 
 /** The text about a word that names no command of `typed`. */
-export function wordsForCommand(typed: TypedCommand, input: string): string {
+export function textForCommand(typed: TypedCommand, input: string): string {
   const known = isRoutes(typed.target) ? typed.target.getAllEntries() : [];
   const names = known.filter(({ hidden }) => !hidden).map(({ name }) => name.original);
   const near = nearestName(input, names);
@@ -116,7 +116,7 @@ export function wordsForCommand(typed: TypedCommand, input: string): string {
 }
 
 /** Stricli's words where there are none of ours. */
-export const otherWords = text_en;
+export const otherTexts = text_en;
 
 /** "rackwright host get HOST" */
 function usageOf({ words, target }: TypedCommand): string {

@@ -93,8 +93,8 @@ export async function readConfig(
     reader.end();
     return { ...(current === undefined ? {} : { current }), contexts: contexts ?? {}, plain };
   } catch (cause) {
-    const words = errorText(cause);
-    throw new UsageError(`${path}: ${words}`, { cause });
+    const text = errorText(cause);
+    throw new UsageError(`${path}: ${text}`, { cause });
   }
 }
 

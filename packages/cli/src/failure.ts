@@ -26,7 +26,7 @@ export const exitCodes = {
 } as const;
 
 /** The meaning of each exit code; the command's help and README print this table. */
-export const exitCodeWords: Readonly<Record<keyof typeof exitCodes, string>> = {
+export const exitCodeTexts: Readonly<Record<keyof typeof exitCodes, string>> = {
   done: 'done',
   refused: 'refused, or not agreed to',
   usage: 'wrong arguments',

@@ -5,7 +5,7 @@
 import type { Command, RouteMap } from '@stricli/core';
 import { briefs } from './briefs.ts';
 import type { CliContext } from './command-io.ts';
-import { exitCodes, exitCodeWords } from './failure.ts';
+import { exitCodes, exitCodeTexts } from './failure.ts';
 import { loadRoute, routeNames } from './routes.ts';
 
 type Target = Command<CliContext> | RouteMap<CliContext>;
@@ -36,10 +36,10 @@ export async function manPages(version: string, date: string): Promise<ManPage[]
 }
 
 function mainPage(version: string, date: string): string {
-  const codes = Object.entries(exitCodeWords).flatMap(([name, words]) => [
+  const codes = Object.entries(exitCodeTexts).flatMap(([name, text]) => [
     '.TP',
     `.B ${exitCodes[name as keyof typeof exitCodes]}`,
-    escaped(words),
+    escaped(text),
   ]);
   const text = [
     ...headOf('rackwright', 'operate bare-metal hosts', version, date),
@@ -56,7 +56,7 @@ function mainPage(version: string, date: string): string {
     '.SH EXIT STATUS',
     ...codes,
     '.SH ENVIRONMENT',
-    ...environment.flatMap(([name, words]) => ['.TP', `.B ${name}`, escaped(words)]),
+    ...environment.flatMap(([name, text]) => ['.TP', `.B ${name}`, escaped(text)]),
     '.SH FILES',
     '.TP',
     '.I ~/.config/rackwright/config.yaml',

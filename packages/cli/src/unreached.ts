@@ -28,8 +28,8 @@ export async function explained(
   if (!(error instanceof ApiFailure) || error.error.reason !== '') return error;
   const { server } = wanted;
   if (error.error.kind === 'deadlineExceeded') {
-    const words = `${server} did not answer in time. It may be busy or cut off: try again`;
-    return new NotReached(`${words}, and check --server`, { cause: error });
+    const text = `${server} did not answer in time. It may be busy or cut off: try again`;
+    return new NotReached(`${text}, and check --server`, { cause: error });
   }
   if (error.error.kind !== 'unavailable') return error;
   const { host, port } = partsOf(server);
@@ -37,8 +37,8 @@ export async function explained(
   const chain = await probeCertificates(probe);
   const why = chain === undefined ? undefined : whyNotTrusted(wanted, chain, io.clock.nowMs());
   const toDo = 'Check --server, and that it runs there';
-  const words = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;
-  return new NotReached(words, { cause: error });
+  const text = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;
+  return new NotReached(text, { cause: error });
 }
 
 /** The problem of the certificate that is shown; undefined: none. Pure. */

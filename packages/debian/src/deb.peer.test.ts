@@ -46,10 +46,10 @@ beforeEach((context) => {
 });
 
 describe('a package, as dpkg-deb reads it', () => {
-  const read = (...words: string[]): string => {
+  const read = (...args: string[]): string => {
     const file = join(folder, fileNameOf(content));
     writeFileSync(file, debianPackage(content, 1_700_000_000));
-    return execFileSync('dpkg-deb', [words[0] ?? '', file, ...words.slice(1)], {
+    return execFileSync('dpkg-deb', [args[0] ?? '', file, ...args.slice(1)], {
       encoding: 'utf8',
       env: { ...process.env, TZ: 'UTC' },
     });

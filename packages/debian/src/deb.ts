@@ -70,11 +70,11 @@ function controlEntries(
   const sums = files.flatMap((entry) =>
     entry.kind === 'file' ? [`${md5(entry.bytes)}  ${entry.path}\n`] : [],
   );
-  const text = (path: string, words: string, mode = 0o644): DebianTarEntry => ({
+  const text = (path: string, content: string, mode = 0o644): DebianTarEntry => ({
     kind: 'file',
     path,
     mode,
-    bytes: Buffer.from(words),
+    bytes: Buffer.from(content),
   });
   const { conffiles, scripts } = content;
   return [

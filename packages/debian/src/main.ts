@@ -19,10 +19,10 @@ SOURCE_DATE_EPOCH is the time in the packages; without it, that of the commit.
 `;
 const versionForm = /^\d[A-Za-z0-9.+~]*$/;
 
-function readRequest(words: readonly string[]): BuildRequest {
+function readRequest(args: readonly string[]): BuildRequest {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
-    args: [...words],
+    args: [...args],
     options: { architectures: text, only: text, version: text, output: text },
   });
   const { version: own } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

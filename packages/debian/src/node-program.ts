@@ -58,9 +58,9 @@ async function stripInto(
   try {
     await run(strip, ['-o', fresh, binary], { timeout: programTimeoutMs });
   } catch (cause) {
-    const [words] = errorText(cause).split('\n', 1);
+    const [text] = errorText(cause).split('\n', 1);
     throw new Error(
-      `Node for ${architecture} cannot be stripped (${words}): install ${strip} (Debian: ` +
+      `Node for ${architecture} cannot be stripped (${text}): install ${strip} (Debian: ` +
         'binutils, binutils-aarch64-linux-gnu, binutils-x86-64-linux-gnu), or leave this ' +
         'architecture out by --architectures',
       { cause },

@@ -49,7 +49,7 @@ export class Demo {
     } catch (error) {
       const problem = error instanceof StoryFailure ? 'This did not hold' : 'The demo cannot go on';
       this.#screen.say(`\n${problem}: ${errorText(error)}`);
-      const last = this.#site?.lastWords();
+      const last = this.#site?.lastLines();
       if (last !== undefined && last !== '') this.#screen.say(`The ends of the logs:\n${last}`);
       return 1;
     } finally {

@@ -7,7 +7,7 @@ export type DemoFault =
   | { readonly kind: 'credential' }
   | { readonly kind: 'disk'; readonly disk: object }
   /** Further words on the kernel's command line. */
-  | { readonly kind: 'boot'; readonly words: string };
+  | { readonly kind: 'boot'; readonly kernelArgs: string };
 
 export const faultNames = [
   'wrong-password',
@@ -40,7 +40,7 @@ export const faults: Readonly<Record<FaultName, DemoFault>> = {
   },
   'disk-lies': { kind: 'disk', disk: { kind: 'lying', operation: 'write' } },
   // It boots, and trusts no agent that there is.
-  'no-runner': { kind: 'boot', words: `rackwright.fingerprint=${'0'.repeat(64)}` },
+  'no-runner': { kind: 'boot', kernelArgs: `rackwright.fingerprint=${'0'.repeat(64)}` },
 };
 
 export function isFaultName(text: string): text is FaultName {

@@ -44,9 +44,9 @@ describe('the command line of the demo', () => {
     [['--fault', 'silent:h9'], 'hosts are h1 to h8'],
     [['--fast'], '--fast'],
     [['there'], 'there'],
-  ] as const)('refuses %j and says what would be right', ([args, words]) => {
+  ] as const)('refuses %j and says what would be right', ([args, text]) => {
     const parsed = parseOptions(args);
     expect(parsed).toMatchObject({ kind: 'wrong' });
-    expect(parsed.kind === 'wrong' && parsed.message).toContain(words);
+    expect(parsed.kind === 'wrong' && parsed.message).toContain(text);
   });
 });

@@ -26,7 +26,7 @@ test.each([
   [disk, { compression: 'xz' }, 'wrongFormat', 'declared as xz, but is not compressed'],
   [head('7668647866696c65'), {}, 'unsupported', 'the image is VHDX'],
 ] as const)('a file of a wrong declared or an unsupported format is refused', (...given) => {
-  const [bytes, declared, fault, words] = given;
+  const [bytes, declared, fault, text] = given;
   let thrown: unknown;
   try {
     formatOf(bytes, declared);
@@ -34,7 +34,7 @@ test.each([
     thrown = error;
   }
   expect(thrown).toBeInstanceOf(ImageError);
-  expect(thrown).toMatchObject({ fault, message: expect.stringContaining(words) });
+  expect(thrown).toMatchObject({ fault, message: expect.stringContaining(text) });
 });
 
 test('a compressed file may hold only a disk', () => {

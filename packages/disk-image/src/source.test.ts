@@ -65,9 +65,9 @@ test.each([
   ['tooLong', {}, content.length - 1, 'more came than the 2999999 bytes'],
   ['tooLong', { says: content.length }, 5, 'the image has 5 bytes'],
   ['unreachable', { says: 3_000_001 }, 3_000_001, 'only 3000000 of 3000001 bytes came'],
-])('the source ends with %s', async (fault, behaviour, sizeBytes, words) => {
+])('the source ends with %s', async (fault, behaviour, sizeBytes, text) => {
   const reading = readAll(sourceOf(behaviour).source, sizeBytes);
-  await expect(reading).rejects.toMatchObject({ fault, message: expect.stringContaining(words) });
+  await expect(reading).rejects.toMatchObject({ fault, message: expect.stringContaining(text) });
 });
 
 test('the source reads at any place what was digested before, and nothing else', async () => {

@@ -107,14 +107,14 @@ test('no part takes longer than its order is old, but for a minute and one per c
 
 test('evidence without device, method or time cannot be checked', () => {
   const truth = () => outcome({ methodMs: 2_000_000 });
-  const words = (change: Partial<agent.DeviceOutcome>) =>
+  const problemsWith = (change: Partial<agent.DeviceOutcome>) =>
     plausibilityProblems(Object.assign(truth(), change), ordered).map(describeImplausible);
   const nameless = ['it cannot be checked: it names no device or no method'];
-  expect(words({ device: undefined })).toEqual(nameless);
-  expect(words({ method: agent.ErasureMethod.UNSPECIFIED })).toEqual(nameless);
+  expect(problemsWith({ device: undefined })).toEqual(nameless);
+  expect(problemsWith({ method: agent.ErasureMethod.UNSPECIFIED })).toEqual(nameless);
   const timeless = ['it cannot be checked: it names no start or no end'];
-  expect(words({ startTime: undefined })).toEqual(timeless);
-  expect(words({ endTime: undefined })).toEqual(timeless);
+  expect(problemsWith({ startTime: undefined })).toEqual(timeless);
+  expect(problemsWith({ endTime: undefined })).toEqual(timeless);
 });
 
 test('a reading in another way than ordered is reported with both ways', () => {

@@ -35,11 +35,11 @@ function sizeText(bytes: bigint): string {
 
 /** "same", "differs: size, version", "BMC only", "host only"; empty: not compared. */
 export function partMatchText({ match, differences }: ComparedPart): string {
-  if (match !== PartMatch.DIFFERS) return matchWords[match] ?? '';
+  if (match !== PartMatch.DIFFERS) return matchTexts[match] ?? '';
   return `differs: ${differences.map((name) => name.replace('_bytes', '')).join(', ')}`;
 }
 
-const matchWords: Readonly<Partial<Record<PartMatch, string>>> = {
+const matchTexts: Readonly<Partial<Record<PartMatch, string>>> = {
   [PartMatch.SAME]: 'same',
   [PartMatch.ONLY_HOST]: 'host only',
   [PartMatch.ONLY_BMC]: 'BMC only',

@@ -133,8 +133,8 @@ export class ConfigReader {
       if (this.#asked.has(key)) continue;
       const near = nearestName(key, [...this.#asked]);
       const hint = near === undefined ? '' : `; did you mean ${near}?`;
-      const words = `${this.#at(key)} is no key of this configuration${hint}`;
-      this.#fail(new ConfigError(words), undefined);
+      const text = `${this.#at(key)} is no key of this configuration${hint}`;
+      this.#fail(new ConfigError(text), undefined);
     }
     for (const section of this.#sections) section.end();
   }

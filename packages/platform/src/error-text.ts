@@ -11,8 +11,8 @@ export function errorText(caught: unknown): string {
   let text = messageOf(caught);
   let cause = causeOf(caught);
   for (let count = 0; cause !== undefined && count < causesMax; count += 1) {
-    const words = messageOf(cause);
-    if (!text.includes(words)) text = text === '' ? words : `${text}: ${words}`;
+    const message = messageOf(cause);
+    if (!text.includes(message)) text = text === '' ? message : `${text}: ${message}`;
     cause = causeOf(cause);
   }
   return text;

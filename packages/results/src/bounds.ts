@@ -58,14 +58,14 @@ export function boundResult(result: Result): Result {
 
 function boundFailed({ message, detail, lastProgress, ...rest }: FailedAttempt): FailedAttempt {
   const cut = boundText(message, messageBytesMax);
-  const words = detail ?? (cut === message.toWellFormed() ? undefined : message);
+  const text = detail ?? (cut === message.toWellFormed() ? undefined : message);
   const progressBytes = new TextEncoder().encode(lastProgress ?? '').length;
   const kept = progressBytes <= lastProgressBytesMax ? lastProgress : undefined;
   return {
     ...rest,
     ...boundOutput(rest),
     message: cut,
-    ...(words === undefined ? {} : { detail: boundText(words, detailBytesMax) }),
+    ...(text === undefined ? {} : { detail: boundText(text, detailBytesMax) }),
     ...(kept === undefined ? {} : { lastProgress: kept.toWellFormed() }),
   };
 }

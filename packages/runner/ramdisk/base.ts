@@ -203,8 +203,8 @@ async function librariesOf(
   const all = new Map<string, string>();
   let asking = files;
   while (asking.length > 0) {
-    const words = ['--dynamic', '--wide', ...asking];
-    const { stdout } = await runTool(workshop, `usr/bin/${names.triplet}-readelf`, words);
+    const args = ['--dynamic', '--wide', ...asking];
+    const { stdout } = await runTool(workshop, `usr/bin/${names.triplet}-readelf`, args);
     const fresh = neededLibraries(stdout).filter((name) => {
       return !all.has(name) && name !== basename(names.loader);
     });

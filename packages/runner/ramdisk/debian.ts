@@ -259,7 +259,7 @@ async function run(
       env: { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' },
     });
   } catch (error) {
-    const words = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    throw new Error(`${file} failed: ${words === '' ? errorText(error) : words}`, { cause: error });
+    const text = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    throw new Error(`${file} failed: ${text === '' ? errorText(error) : text}`, { cause: error });
   }
 }

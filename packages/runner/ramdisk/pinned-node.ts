@@ -51,8 +51,8 @@ async function fetched(
   const fresh = `${home}.new-${process.pid}`;
   await mkdir(fresh, { recursive: true });
   try {
-    const words = ['pack', `${name}@${pinned.version}`, '--silent', '--pack-destination', fresh];
-    const { stdout } = await run('npm', words, { timeout: programTimeoutMs });
+    const args = ['pack', `${name}@${pinned.version}`, '--silent', '--pack-destination', fresh];
+    const { stdout } = await run('npm', args, { timeout: programTimeoutMs });
     const file = join(fresh, stdout.trim().split('\n').at(-1) ?? '');
     const [algorithm = '', wanted = ''] = pinned.integrity.split('-');
     const got = createHash(algorithm)

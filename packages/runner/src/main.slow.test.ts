@@ -39,8 +39,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function start(words = ''): RunnerProcess['ended'] {
-  const started = startRunner(folder, testAgent, words);
+function start(kernelArgs = ''): RunnerProcess['ended'] {
+  const started = startRunner(folder, testAgent, kernelArgs);
   child = started.child;
   return started.ended;
 }

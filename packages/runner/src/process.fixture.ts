@@ -19,14 +19,18 @@ export function runnerProgram(): string {
 
 /**
  * Starts it in a process group of its own, as the ramdisk's init does. `folder` holds the disks,
- * the file `dmi` and the runner's own files; `words` go to the kernel's command line.
+ * the file `dmi` and the runner's own files; `kernelArgs` go to the kernel's command line.
  */
-export function startRunner(folder: string, testAgent: TestAgent, words: string): RunnerProcess {
+export function startRunner(
+  folder: string,
+  testAgent: TestAgent,
+  kernelArgs: string,
+): RunnerProcess {
   const { port, fingerprint } = testAgent;
   const line = `rackwright.agent=127.0.0.1:${port} rackwright.fingerprint=${fingerprint}`;
   const args = [
     runnerProgram(),
-    ...['--cmdline', `${line} rackwright.token=${bootToken} ${words}`],
+    ...['--cmdline', `${line} rackwright.token=${bootToken} ${kernelArgs}`],
     ...['--file-disks', folder, '--dmi', join(folder, 'dmi')],
     ...['--state-dir', join(folder, 'state')],
   ];

@@ -184,8 +184,8 @@ test('a step that is prepared begins only when the agent says so', async () => {
   await testAgent.send({ case: 'order', value: order });
   const answer = async (sequence: bigint, said: runner.BeginAnswer['answer']): Promise<void> => {
     await testAgent.until(({ questions }) => questions.find((each) => each.sequence === sequence));
-    const words = { operationId: 'op', sequence, answer: said };
-    const made = create(runner.BeginAnswerSchema, words);
+    const fields = { operationId: 'op', sequence, answer: said };
+    const made = create(runner.BeginAnswerSchema, fields);
     await testAgent.send({ case: 'beginAnswer', value: made });
   };
   await answer(1n, { case: 'wait', value: 'frozen' });

@@ -30,8 +30,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, maxRetries: 20, retryDelay: 50 });
 });
 
-function start(words = ''): RunnerProcess['ended'] {
-  const started = startRunner(folder, testAgent, words);
+function start(kernelArgs = ''): RunnerProcess['ended'] {
+  const started = startRunner(folder, testAgent, kernelArgs);
   child = started.child;
   return started.ended;
 }

@@ -65,7 +65,7 @@ describe('a value that names a credential', () => {
     [script('environment: { A: { credential: a } }, handOff: true'), 'may hold no secret'],
     [webhook('host: { credential: a }'), 'is no name here'],
     [webhook('x: { credential: a, prefix: { a: b } }'), 'must be a text'],
-  ])('is refused when it is none: %#', (source, words) => {
-    expect(problemsOf(source).join('\n')).toContain(words);
+  ])('is refused when it is none: %#', (source, text) => {
+    expect(problemsOf(source).join('\n')).toContain(text);
   });
 });

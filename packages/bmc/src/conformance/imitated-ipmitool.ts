@@ -91,12 +91,12 @@ const noSession = 'Error: Unable to establish IPMI v2 / RMCP+ session\n';
 
 function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): ExecResult {
   const [verb, ...rest] = command;
-  if (verb !== 'raw') return answerWords(bmc, command);
+  if (verb !== 'raw') return answerNamed(bmc, command);
   return answerRaw(clock, bmc, rest);
 }
 
 /** Commands that ipmitool knows by a name. */
-function answerWords(bmc: ImitatedBmc, [verb, ...rest]: readonly string[]): ExecResult {
+function answerNamed(bmc: ImitatedBmc, [verb, ...rest]: readonly string[]): ExecResult {
   if (verb === 'fru') {
     if (bmc.fru !== undefined) return exited(0, bmc.fru, '');
     return exited(1, '', ' Device not present (Invalid data field in request)\n');

@@ -200,16 +200,16 @@ export class IpmiDriver implements BmcDriver {
     if (read.kind !== 'ok') return read;
     const difference = bootFlagsDifference(wanted, read.value);
     if (difference === 'none') return ok({ changed: true, notes: [] });
-    const words = `set ${flagWords(wanted)}, read back ${flagWords(read.value)}`;
+    const text = `set ${flagText(wanted)}, read back ${flagText(read.value)}`;
     if (difference === 'flags') {
       const maker = await this.#raw(commands.deviceId, manufacturerId, signal);
       if (maker.kind !== 'ok') return maker;
       const vendor = vendorDifference({ enterprise: maker.value });
       if (vendor.bootFlagsReadBack === 'selectorOnly') {
-        return ok({ changed: true, notes: [`${vendor.maker}: ${words}`] });
+        return ok({ changed: true, notes: [`${vendor.maker}: ${text}`] });
       }
     }
-    return failed('notApplied', 'the BMC accepted the boot override and did not keep it', words);
+    return failed('notApplied', 'the BMC accepted the boot override and did not keep it', text);
   }
 
   async setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
@@ -310,7 +310,7 @@ function mayHaveHappened(result: BmcFailed | BmcTransient): boolean {
   return result.type === 'rejected' || result.type === 'malformed';
 }
 
-function flagWords({ flags, device }: BootFlags): string {
+function flagText({ flags, device }: BootFlags): string {
   return `flags ${hex(flags)} device ${hex(device)}`;
 }
 

@@ -103,9 +103,9 @@ const captured: readonly (readonly [string, string])[] = [
 ];
 
 describe('the words of ipmitool', () => {
-  for (const [meaning, words] of captured) {
-    test(`"${words.trim().split('\n')[0]}" mean ${meaning}`, () => {
-      const refusal = refusalOf(exited(1, words), '');
+  for (const [meaning, text] of captured) {
+    test(`"${text.trim().split('\n')[0]}" mean ${meaning}`, () => {
+      const refusal = refusalOf(exited(1, text), '');
       expect(refusal.kind === 'failed' ? refusal.type : refusal.reason).toBe(meaning);
     });
   }

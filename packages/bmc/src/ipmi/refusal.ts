@@ -7,7 +7,7 @@ import type { ExecResult } from '@rackwright/platform';
 import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.ts';
 
 type BmcRefusal = BmcFailed | BmcTransient;
-type Rule = readonly [words: RegExp, refusal: (words: string) => BmcRefusal];
+type Rule = readonly [pattern: RegExp, refusal: (text: string) => BmcRefusal];
 
 const askAdmin = 'correct the credential';
 
@@ -15,57 +15,57 @@ const askAdmin = 'correct the credential';
 const rules: readonly Rule[] = [
   [
     /RAKP 2 HMAC is invalid|RAKP 4 message.*invalid integrity|invalid integrity check value/i,
-    (words) => failed('authentication', `the BMC does not accept the password: ${askAdmin}`, words),
+    (text) => failed('authentication', `the BMC does not accept the password: ${askAdmin}`, text),
   ],
   [
     /SOL payload already active|SOL payload activation limit/i,
-    (words) => transient('busy', 'somebody else has the serial console of this BMC', words),
+    (text) => transient('busy', 'somebody else has the serial console of this BMC', text),
   ],
   [
     /SOL payload disabled|Requested SOL payload with encryption/i,
-    (words) => failed('unsupported', 'the BMC does not offer serial over LAN to this user', words),
+    (text) => failed('unsupported', 'the BMC does not offer serial over LAN to this user', text),
   ],
   [
     /unauthorized name|invalid name length|invalid user ?name/i,
-    (words) => failed('authentication', `the BMC does not know the user: ${askAdmin}`, words),
+    (text) => failed('authentication', `the BMC does not know the user: ${askAdmin}`, text),
   ],
   [
     /unauthorized role|invalid role|insufficient privilege|rsp=0xd4/i,
-    (words) => failed('privilege', 'the BMC user lacks the administrator privilege', words),
+    (text) => failed('privilege', 'the BMC user lacks the administrator privilege', text),
   ],
   [
     /invalid \w+ algorithm|no cipher suite match|no matching \w+ payload/i,
-    (words) => failed('cipherSuite', 'the BMC refuses this cipher suite: choose another', words),
+    (text) => failed('cipherSuite', 'the BMC refuses this cipher suite: choose another', text),
   ],
   [
     /insufficient resources|rsp=0xc0|node busy/i,
-    (words) => transient('busy', 'the BMC is busy or out of sessions', words),
+    (text) => transient('busy', 'the BMC is busy or out of sessions', text),
   ],
   [
     /address lookup for .* failed/i,
-    (words) => failed('address', 'the BMC address cannot be resolved: correct it', words),
+    (text) => failed('address', 'the BMC address cannot be resolved: correct it', text),
   ],
   [
     /unable to (open|read) (file|password)/i,
-    (words) => failed('toolMissing', 'ipmitool could not read the password from a pipe', words),
+    (text) => failed('toolMissing', 'ipmitool could not read the password from a pipe', text),
   ],
   [
     /rsp=0xc1|invalid command/i,
-    (words) => failed('unsupported', 'the BMC does not know this command', words),
+    (text) => failed('unsupported', 'the BMC does not know this command', text),
   ],
   [
     /rsp=0x[0-9a-f]{2}|device not present/i,
-    (words) => failed('rejected', 'the BMC refused the command', words),
+    (text) => failed('rejected', 'the BMC refused the command', text),
   ],
   [
     /unable to establish|get auth capabilities error|no response|timeout|channel authentication/i,
-    (words) => transient('unreachable', 'the BMC does not answer', words),
+    (text) => transient('unreachable', 'the BMC does not answer', text),
   ],
 ];
 
 const shellNotFound = 127;
 const shellNotExecutable = 126;
-const wordsCharactersMax = 512;
+const textCharactersMax = 512;
 
 /** The meaning of a call that did not answer. `secret` is removed from the words. */
 export function refusalOf(result: ExecResult, secret: string): BmcRefusal {
@@ -73,18 +73,18 @@ export function refusalOf(result: ExecResult, secret: string): BmcRefusal {
     case 'notStarted':
       return failed('toolMissing', 'ipmitool could not be started', result.message);
     case 'timedOut': {
-      const words = tellingWords(result.stderr, secret);
-      return transient('unreachable', 'the BMC did not answer in time', words);
+      const text = tellingText(result.stderr, secret);
+      return transient('unreachable', 'the BMC did not answer in time', text);
     }
     case 'exited': {
-      const words = tellingWords(`${result.stderr}\n${result.stdout}`, secret);
+      const text = tellingText(`${result.stderr}\n${result.stdout}`, secret);
       if (result.code === shellNotFound || result.code === shellNotExecutable) {
-        return failed('toolMissing', 'ipmitool is not installed on this agent: install it', words);
+        return failed('toolMissing', 'ipmitool is not installed on this agent: install it', text);
       }
       for (const [pattern, refusal] of rules) {
-        if (pattern.test(words)) return refusal(words);
+        if (pattern.test(text)) return refusal(text);
       }
-      return failed('malformed', `ipmitool ended with code ${result.code}`, words);
+      return failed('malformed', `ipmitool ended with code ${result.code}`, text);
     }
   }
 }
@@ -93,12 +93,12 @@ export function refusalOf(result: ExecResult, secret: string): BmcRefusal {
 const chatter =
   /^(Loading IANA|Running Get VSO|Discovered IPMB|RAW R|Invalid completion code| ?[0-9a-f ]+$|$)/;
 
-function tellingWords(output: string, secret: string): string {
+function tellingText(output: string, secret: string): string {
   const lines = output.split('\n').filter((line) => !chatter.test(line));
-  const words = lines
+  const text = lines
     .map((line) => line.trim())
     .join('; ')
     .replaceAll(/\p{Cc}/gu, '');
-  const safe = secret === '' ? words : words.replaceAll(secret, '***');
-  return safe.slice(0, wordsCharactersMax);
+  const safe = secret === '' ? text : text.replaceAll(secret, '***');
+  return safe.slice(0, textCharactersMax);
 }

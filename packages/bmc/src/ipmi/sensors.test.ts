@@ -57,12 +57,12 @@ test('a log is shown with the newest first, and a threshold that is over as well
 });
 
 test('the chassis status tells which part has failed', () => {
-  expect(chassisHealth([0x01, 0, 0])).toEqual({ level: 'ok', words: '' });
+  expect(chassisHealth([0x01, 0, 0])).toEqual({ level: 'ok', text: '' });
   // The restore policy and the intrusion bit are no faults.
-  expect(chassisHealth([0x61, 0, 0x01])).toEqual({ level: 'ok', words: '' });
+  expect(chassisHealth([0x61, 0, 0x01])).toEqual({ level: 'ok', text: '' });
   expect(chassisHealth([0x09, 0, 0x0c])).toEqual({
     level: 'critical',
-    words: 'power fault, drive fault, cooling or fan fault',
+    text: 'power fault, drive fault, cooling or fan fault',
   });
   expect(chassisHealth([1])).toBeUndefined();
 });

@@ -46,7 +46,7 @@ export function sensorsOf(stdout: string): BmcSensors {
     const number = /^-?\d+(\.\d+)?$/.test(reading) ? Number(reading) : undefined;
     sensors.push({
       name,
-      kind: kinds.find(([words]) => words.test(type))?.[1] ?? 'other',
+      kind: kinds.find(([pattern]) => pattern.test(type))?.[1] ?? 'other',
       ...(number === undefined ? {} : { reading: number }),
       unit,
       ...(health === undefined ? {} : { health }),
@@ -80,7 +80,7 @@ function severityOf([event = '', direction = '']: readonly string[]): HealthLeve
 }
 
 /** Get Chassis Status (§28.2): bits of the first byte, and of the third, that report a fault. */
-const faults: readonly (readonly [byte: 0 | 2, bit: number, words: string])[] = [
+const faults: readonly (readonly [byte: 0 | 2, bit: number, text: string])[] = [
   [0, 1, 'power overload'],
   [0, 3, 'power fault'],
   [0, 4, 'power control fault'],
@@ -92,8 +92,8 @@ const faults: readonly (readonly [byte: 0 | 2, bit: number, words: string])[] = 
 export function chassisHealth(bytes: readonly number[]): HardwareHealth | undefined {
   if (bytes.length < 3) return undefined;
   const found = faults.filter(([byte, bit]) => ((bytes[byte] ?? 0) >> bit) & 1);
-  const words = found.map(([, , text]) => text).join(', ');
-  return { level: found.length === 0 ? 'ok' : 'critical', words };
+  const message = found.map(([, , text]) => text).join(', ');
+  return { level: found.length === 0 ? 'ok' : 'critical', text: message };
 }
 
 /** Get Device ID (§20.1): major revision in bits 6:0 of byte 3, minor as BCD in byte 4. */

@@ -28,7 +28,7 @@ export interface SolParts {
 const sessionLongestMs = 24 * 3_600_000;
 /** How long ipmitool may take to tell the BMC that the session is over. */
 const goodbyeMs = 5_000;
-const wordsBytesMax = 4_096;
+const lineBytesMax = 4_096;
 const established = '[SOL Session operational.';
 const newline = 0x0a;
 
@@ -57,7 +57,7 @@ export async function openSol(
       inputOpenUntil: input.signal,
       onOutput: hearEstablished(() => opened.resolve('established'), hear),
       timeoutMs: sessionLongestMs,
-      outputBytesMax: wordsBytesMax,
+      outputBytesMax: lineBytesMax,
     },
     kill.signal,
   );
@@ -85,19 +85,19 @@ export async function openSol(
  * report.
  */
 function hearEstablished(onEstablished: () => void, hear: HearConsole): HearConsole {
-  let words: string | undefined = '';
+  let line: string | undefined = '';
   return (bytes) => {
-    if (words === undefined) return hear(bytes);
+    if (line === undefined) return hear(bytes);
     for (let at = 0; at < bytes.length; at += 1) {
       const byte = bytes[at] ?? newline;
       if (byte !== newline) {
-        if (words.length < wordsBytesMax) words += String.fromCharCode(byte);
+        if (line.length < lineBytesMax) line += String.fromCharCode(byte);
         continue;
       }
-      const isEstablished = words.includes(established);
-      words = '';
+      const isEstablished = line.includes(established);
+      line = '';
       if (!isEstablished) continue;
-      words = undefined;
+      line = undefined;
       onEstablished();
       if (at + 1 < bytes.length) hear(bytes.subarray(at + 1));
       return;

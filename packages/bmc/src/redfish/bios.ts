@@ -97,14 +97,14 @@ export async function checkBios(
   const open = openIn(after.value);
   if (open.length === 0) return ok({ changed: false, notes: [] });
   const { current, pending } = after.value;
-  const words = open
+  const text = open
     .slice(0, valuesShownMax)
     .map((name) => `${name} is ${shown(name, current)}`)
     .join(', ');
   const waits = open.every((name) => textOf(pending[name]) === wanted.get(name));
-  if (waits) return failed('stillPending', 'no boot has taken the settings yet', bounded(words));
+  if (waits) return failed('stillPending', 'no boot has taken the settings yet', bounded(text));
   const message = `the firmware did not take ${open.join(', ')}`;
-  return failed('notApplied', bounded(message), bounded(words));
+  return failed('notApplied', bounded(message), bounded(text));
 }
 
 function refusalOfUnknown(names: readonly string[], current: JsonObject) {

@@ -80,8 +80,8 @@ export async function setBootOrder(
   const notes = isLater ? ['the next boot takes the order'] : [];
   if (isWanted(after.value)) return ok({ changed: true, notes });
   if (changed.kind !== 'ok') return changed;
-  const words = `it reads ${after.value?.join(', ') ?? 'nothing'}`;
-  return failed('notApplied', 'the BMC accepted the boot order and did not keep it', words);
+  const text = `it reads ${after.value?.join(', ') ?? 'nothing'}`;
+  return failed('notApplied', 'the BMC accepted the boot order and did not keep it', text);
 }
 
 /** The resource to change: the settings for the next boot, where they have an order. */

@@ -70,7 +70,7 @@ export type BootReading =
   | { readonly kind: 'same' }
   /** Not the same, and allowed. */
   | { readonly kind: 'allowed'; readonly note: string }
-  | { readonly kind: 'different'; readonly words: string };
+  | { readonly kind: 'different'; readonly text: string };
 
 /** Whether the value that was read back is the requested one. */
 export function judgeBoot(
@@ -82,16 +82,16 @@ export function judgeBoot(
   const read = `${enabled ?? 'nothing'} ${target ?? ''} ${mode ?? ''}`.trim();
   if (wanted.target === 'None') {
     const isOff = enabled === 'Disabled' || target === 'None';
-    return isOff ? { kind: 'same' } : { kind: 'different', words: `set Disabled, read ${read}` };
+    return isOff ? { kind: 'same' } : { kind: 'different', text: `set Disabled, read ${read}` };
   }
-  const words = `set Once ${wanted.target} ${wanted.mode ?? ''}`.trim();
+  const text = `set Once ${wanted.target} ${wanted.mode ?? ''}`.trim();
   const isTarget = target === wanted.target && (wanted.mode ?? mode) === mode;
   if (isTarget && enabled === 'Once') return { kind: 'same' };
   const { maker, onceMayReadContinuous } = vendorDifference({ manufacturer });
   if (isTarget && enabled === 'Continuous' && onceMayReadContinuous) {
-    return { kind: 'allowed', note: `${maker}: ${words}, read ${read}` };
+    return { kind: 'allowed', note: `${maker}: ${text}, read ${read}` };
   }
-  return { kind: 'different', words: `${words}, read ${read}` };
+  return { kind: 'different', text: `${text}, read ${read}` };
 }
 
 const resetTypesFor: Readonly<Record<PowerState | 'softOff', readonly string[]>> = {
@@ -115,6 +115,6 @@ export function resetTypeFor(
 ): BmcResult<string> {
   const type = resetTypesFor[state].find((one) => offered?.includes(one) ?? true);
   if (type !== undefined) return ok(type);
-  const words = `it offers ${offered?.join(', ') ?? ''}`;
-  return failed('unsupported', `the BMC cannot ${cannot[state]}`, words);
+  const text = `it offers ${offered?.join(', ') ?? ''}`;
+  return failed('unsupported', `the BMC cannot ${cannot[state]}`, text);
 }

@@ -19,7 +19,7 @@ import {
   type RequestTarget,
   refusalOfNonsense,
   refusalOfStatus,
-  safeWords,
+  safeText,
 } from './refusal.ts';
 
 /** One BMC; its port is 443 by default in the protocol. */
@@ -266,9 +266,9 @@ export class Conversation {
       const asked = this.#asked(method, at);
       if (outcome.kind !== 'answered') {
         this.#isSilent = true;
-        const words = (message: string) => safeWords(message, asked.secrets);
+        const textOf = (message: string) => safeText(message, asked.secrets);
         const noTlsRemedy = 'correct the address or the port';
-        return noAnswer(outcome, { name: 'the BMC', noTlsRemedy, words });
+        return noAnswer(outcome, { name: 'the BMC', noTlsRemedy, textOf });
       }
       this.#isSilent = false;
       this.#certificateSha256 = outcome.certificateSha256;

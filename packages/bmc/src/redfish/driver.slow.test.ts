@@ -88,9 +88,9 @@ describe('signing in', () => {
   test('says that the account is locked when the BMC says so', async () => {
     const { driver, bmc } = await setUp();
     bmc.setFault({ kind: 'lockedOut', forMs: 60_000 });
-    const words = gist(await driver.powerState());
-    expect(words).toContain('lockedOut: the BMC has locked the account: wait');
-    expect(words).toContain('the account is locked for 60 s');
+    const text = gist(await driver.powerState());
+    expect(text).toContain('lockedOut: the BMC has locked the account: wait');
+    expect(text).toContain('the account is locked for 60 s');
   });
 });
 
@@ -101,12 +101,12 @@ describe('faults of the BMC', () => {
     [{ kind: 'silent', how: 'drop' }, 'unreachable: the BMC does not answer'],
     [{ kind: 'slow', delayMs: 100 }, 'ok'],
   ];
-  for (const [fault, words] of faults) {
-    test(`a BMC with the fault ${fault.kind} ends in "${words}"`, async () => {
+  for (const [fault, text] of faults) {
+    test(`a BMC with the fault ${fault.kind} ends in "${text}"`, async () => {
       const { driver, bmc } = await setUp();
       bmc.setFault(fault);
       for (const result of [await driver.powerState(), await driver.setBootOverride(network)]) {
-        expect(gist(result)).toContain(words);
+        expect(gist(result)).toContain(text);
         expect(JSON.stringify(result)).not.toContain(password);
       }
     });

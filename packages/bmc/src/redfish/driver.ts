@@ -122,7 +122,7 @@ export class RedfishDriver implements BmcDriver {
           return ok({ changed: true, notes: [after.value.note] });
         case 'different': {
           const message = 'the BMC accepted the boot override and did not keep it';
-          return failed('notApplied', message, after.value.words);
+          return failed('notApplied', message, after.value.text);
         }
       }
     }, signal);

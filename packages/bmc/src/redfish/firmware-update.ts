@@ -121,8 +121,8 @@ async function findComponent(
     if (name === id) return component;
     known.push(name);
   }
-  const words = `it lists ${known.join(', ')}`.slice(0, 512);
-  return failed('updateFailed', `the BMC lists no component ${id}`, words);
+  const text = `it lists ${known.join(', ')}`.slice(0, 512);
+  return failed('updateFailed', `the BMC lists no component ${id}`, text);
 }
 
 function versionOf({ body }: Resource): string {

@@ -33,5 +33,5 @@ export function healthOf({ body }: Resource): HardwareHealth | undefined {
     return own === undefined || own === 'ok' ? [] : [`${key} ${own}`];
   });
   const messages = objectsAt(status, 'Conditions').flatMap((one) => textAt(one, 'Message') ?? []);
-  return { level, words: level === 'ok' ? '' : [...messages, ...parts].join('; ').slice(0, 512) };
+  return { level, text: level === 'ok' ? '' : [...messages, ...parts].join('; ').slice(0, 512) };
 }

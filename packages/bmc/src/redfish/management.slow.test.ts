@@ -34,7 +34,7 @@ describe('sensors', () => {
     async (sensorsIn) => {
       const { driver } = await start({ sensors, habits: { sensorsIn } });
       const read = value(await driver.readSensors());
-      expect(read).toMatchObject({ complete: true, health: { level: 'ok', words: '' } });
+      expect(read).toMatchObject({ complete: true, health: { level: 'ok', text: '' } });
       expect(
         read.sensors.map(({ name, kind, reading, health }) => [name, kind, reading, health]),
       ).toEqual([
@@ -53,7 +53,7 @@ describe('sensors', () => {
       health: { level: 'critical' },
     });
     bmc.setHealth('OK');
-    expect(value(await driver.readPowerAndHealth()).health).toEqual({ level: 'ok', words: '' });
+    expect(value(await driver.readPowerAndHealth()).health).toEqual({ level: 'ok', text: '' });
   });
 });
 

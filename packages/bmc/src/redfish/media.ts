@@ -159,6 +159,6 @@ async function tell(
   if (after.kind !== 'ok') return after;
   if (holds(after.value)) return ok({ changed: true, notes: [] });
   if (result.kind !== 'ok') return result;
-  const words = `Inserted ${after.value.isIn}, Image ${JSON.stringify(after.value.image)}`;
-  return failed('notApplied', `the BMC accepted to ${purpose} and did not`, words);
+  const text = `Inserted ${after.value.isIn}, Image ${JSON.stringify(after.value.image)}`;
+  return failed('notApplied', `the BMC accepted to ${purpose} and did not`, text);
 }

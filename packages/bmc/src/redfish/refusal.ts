@@ -12,7 +12,7 @@ import { objectAt, objectsAt, parseObject, textAt } from './json.ts';
 export type BmcRefusal = BmcFailed | BmcTransient;
 export type HttpAnswer = Extract<HttpsOutcome, { kind: 'answered' }>;
 
-const wordsCharactersMax = 512;
+const textCharactersMax = 512;
 const excerptCharactersMax = 80;
 const messagesMax = 4;
 /** A BMC that asks for a longer pause is asked after this one all the same. */
@@ -38,27 +38,27 @@ export function refusalOfStatus(
 ): BmcRefusal {
   const { status } = answer;
   const { method, path } = asked;
-  const words = safeWords(`${status}: ${wordsOf(answer)}`, asked.secrets);
+  const text = safeText(`${status}: ${textOf(answer)}`, asked.secrets);
   if (status === 401 && signedIn) {
-    return transient('busy', 'the BMC ended the session before its time', words);
+    return transient('busy', 'the BMC ended the session before its time', text);
   }
   if (status === 403 && signedIn) {
     const remedy = 'give it the administrator role';
-    return failed('privilege', `the BMC user may not ${method} ${path}: ${remedy}`, words);
+    return failed('privilege', `the BMC user may not ${method} ${path}: ${remedy}`, text);
   }
-  if (status === 401 || status === 403) return refusedSignIn(words);
+  if (status === 401 || status === 403) return refusedSignIn(text);
   if (busyStatuses.has(status)) {
     const askAgainMs = askAgainIn(answer);
-    const busy = transient('busy', `the BMC is busy (${status})`, words);
+    const busy = transient('busy', `the BMC is busy (${status})`, text);
     return askAgainMs === undefined ? busy : { ...busy, askAgainMs };
   }
   if (unsureStatuses.has(status)) {
-    return transient('trouble', `the BMC has trouble of its own (${status})`, words);
+    return transient('trouble', `the BMC has trouble of its own (${status})`, text);
   }
   if (unknownStatuses.has(status)) {
-    return failed('unsupported', `the BMC does not know ${method} ${path}`, words);
+    return failed('unsupported', `the BMC does not know ${method} ${path}`, text);
   }
-  return failed('rejected', `the BMC refused ${method} ${path}`, words);
+  return failed('rejected', `the BMC refused ${method} ${path}`, text);
 }
 
 /** After these answers to a command only the read-back can tell whether it was carried out. */
@@ -73,26 +73,26 @@ function askAgainIn({ headers }: HttpAnswer): number | undefined {
 }
 
 /** Redfish has no code for a locked account: services report it in their own words. */
-function refusedSignIn(words: string): BmcFailed {
-  if (!/lock(ed|out)/i.test(words)) {
+function refusedSignIn(text: string): BmcFailed {
+  if (!/lock(ed|out)/i.test(text)) {
     const message = 'the BMC does not accept user and password: correct the credential';
-    return failed('authentication', message, words);
+    return failed('authentication', message, text);
   }
   const message =
     'the BMC has locked the account: wait until it lets it in again, or unlock it there; ' +
     'then store the credential again';
-  return failed('lockedOut', message, words);
+  return failed('lockedOut', message, text);
 }
 
 /** A success whose content no Redfish service would send. */
 export function refusalOfNonsense(answer: HttpAnswer, asked: RequestTarget): BmcFailed {
   const statusText = `${answer.status}: ${excerpt(answer)}`;
   const message = 'what answers is no Redfish service: correct the address, or restart the BMC';
-  return failed('protocol', message, safeWords(statusText, asked.secrets));
+  return failed('protocol', message, safeText(statusText, asked.secrets));
 }
 
 /** The messages of an error, or the answer's text where it has none. */
-export function wordsOf(answer: HttpAnswer): string {
+export function textOf(answer: HttpAnswer): string {
   const body = parseObject(answer.body);
   if (body === undefined) return excerpt(answer);
   const error = objectAt(body, 'error');
@@ -124,10 +124,10 @@ function excerpt({ headers, body }: HttpAnswer): string {
 }
 
 /** Bounded, printable, and without any of `secrets`. */
-export function safeWords(text: string, secrets: readonly string[]): string {
+export function safeText(text: string, secrets: readonly string[]): string {
   let safe = text.replaceAll(/\p{Cc}/gu, ' ');
   for (const secret of secrets) {
     if (secret !== '') safe = safe.replaceAll(secret, '***');
   }
-  return safe.slice(0, wordsCharactersMax);
+  return safe.slice(0, textCharactersMax);
 }

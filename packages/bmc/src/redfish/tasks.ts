@@ -64,7 +64,7 @@ export async function watchTask(
       if (state === undefined || name !== named) return 'open';
       if (state === 'Completed') return 'completed';
       if (failedStates.has(state)) {
-        return failed(failsAs, `${taskName} has failed: its task ended as ${state}`, wordsIn(body));
+        return failed(failsAs, `${taskName} has failed: its task ended as ${state}`, textIn(body));
       }
       const percent = Math.min(Math.max(numberAt(body, 'PercentComplete') ?? 0, 0), 100);
       lastState = `${state}, ${percent} %`;
@@ -79,7 +79,7 @@ export async function watchTask(
 /** DSP0268, Task: states that end it. */
 const failedStates: ReadonlySet<string> = new Set(['Exception', 'Killed', 'Cancelled']);
 
-function wordsIn(body: JsonObject): string {
+function textIn(body: JsonObject): string {
   const messages = objectsAt(body, 'Messages').slice(0, 4);
   const texts = messages.map((one) => textAt(one, 'Message') ?? textAt(one, 'MessageId') ?? '');
   return texts.join('; ').slice(0, 512);

@@ -58,7 +58,7 @@ const storagesMax = 16;
 const drivesMax = 128;
 const volumesMax = 128;
 const namesShownMax = 16;
-const wordsCharactersMax = 512;
+const textCharactersMax = 512;
 
 /** A wanted volume, its drives by their paths. */
 interface Target extends WantedVolume {
@@ -129,8 +129,8 @@ async function findStorage(system: Resource, id: string, get: Get): Promise<BmcR
 
 const noVolumes = failed('unsupported', 'the BMC lets nobody change RAID volumes');
 
-function refuse(message: string, words = ''): BmcResult<never> {
-  return failed('volumesRefused', bounded(message), bounded(words));
+function refuse(message: string, text = ''): BmcResult<never> {
+  return failed('volumesRefused', bounded(message), bounded(text));
 }
 
 /** The wanted volumes with the paths of their drives, all of which are there. */
@@ -151,8 +151,8 @@ async function targetsOf(
   }
   const unknown = wanted.flatMap(({ drives }) => drives.filter((id) => !byId.has(id)));
   if (unknown.length > 0) {
-    const words = `it lists ${shown([...byId.keys()])}`;
-    return refuse(`the controller has no drive ${shown(unknown)}`, words);
+    const text = `it lists ${shown([...byId.keys()])}`;
+    return refuse(`the controller has no drive ${shown(unknown)}`, text);
   }
   return ok(wanted.map((one) => ({ ...one, paths: one.drives.map((id) => byId.get(id) ?? '') })));
 }
@@ -170,8 +170,8 @@ async function controllerOf(
   if (types.kind !== 'ok') return types;
   const unknown = wanted.find(({ raidType }) => types.value?.includes(raidType) === false);
   if (unknown !== undefined) {
-    const words = `it makes ${shown(types.value ?? [])}`;
-    return refuse(`the controller makes no ${unknown.raidType}`, words);
+    const text = `it makes ${shown(types.value ?? [])}`;
+    return refuse(`the controller makes no ${unknown.raidType}`, text);
   }
   const support = objectAt(body, '@Redfish.OperationApplyTimeSupport');
   const times = textsAt(support, 'SupportedValues');
@@ -325,7 +325,7 @@ async function makeChange(
   if (after.kind !== 'ok') return after;
   if (change.holds(after.value)) return undefined;
   const message = `the BMC accepted to ${change.text}, and did not`;
-  return failed('notApplied', bounded(message), wordsOf(after.value));
+  return failed('notApplied', bounded(message), textOf(after.value));
 }
 
 interface OrderOutcome {
@@ -395,10 +395,10 @@ function judge(
   if (after.kind !== 'ok') return after;
   if (isAsWanted(after.value, targets)) return ok({ changed: true, notes: [] });
   const message = 'the volumes of the controller are not the wanted ones';
-  return failed('notApplied', message, wordsOf(after.value));
+  return failed('notApplied', message, textOf(after.value));
 }
 
-function wordsOf(volumes: readonly Volume[]): string {
+function textOf(volumes: readonly Volume[]): string {
   if (volumes.length === 0) return 'it lists no volume';
   const one = ({ raidType, paths }: Volume): string =>
     `${raidType} of ${shown(paths.map((path) => path.slice(path.lastIndexOf('/') + 1)))}`;
@@ -410,5 +410,5 @@ function shown(names: readonly string[]): string {
 }
 
 function bounded(text: string): string {
-  return text.slice(0, wordsCharactersMax);
+  return text.slice(0, textCharactersMax);
 }

@@ -189,29 +189,29 @@ function refusalOf(
 ): BmcResult<never> | undefined {
   if (expected === undefined ? status >= 200 && status < 300 : status === expected)
     return undefined;
-  const words = `${status} to ${asked}`;
+  const text = `${status} to ${asked}`;
   if (status === 401 || status === 403) {
     const message = 'the device does not accept the credential: correct it';
-    return failed('authentication', message, words);
+    return failed('authentication', message, text);
   }
   if (status >= 300 && status < 400) {
     const message = 'the device redirects, which is not followed: give the place that it names';
-    return failed('protocol', message, words);
+    return failed('protocol', message, text);
   }
   if (busyStatuses.has(status)) {
     return {
       kind: 'transient',
       reason: 'busy',
       message: 'the device is busy',
-      backendText: words,
+      backendText: text,
     };
   }
   if (unsureStatuses.has(status)) {
     const message = 'the device has trouble of its own';
-    return { kind: 'transient', reason: 'trouble', message, backendText: words };
+    return { kind: 'transient', reason: 'trouble', message, backendText: text };
   }
   const wanted = expected === undefined ? '200 to 299' : String(expected);
-  return failed('rejected', `the device does not take ${asked}: ${wanted} is expected`, words);
+  return failed('rejected', `the device does not take ${asked}: ${wanted} is expected`, text);
 }
 
 /** Refuses here a target that would be cut short or misread. */

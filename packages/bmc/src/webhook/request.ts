@@ -47,7 +47,7 @@ export async function askByHttps(
 const askedDevice: AskedDevice = {
   name: 'the device',
   noTlsRemedy: 'correct the port, or allow plain HTTP',
-  words: () => '',
+  textOf: () => '',
 };
 
 interface PlainParts {

@@ -114,10 +114,10 @@ describe('a sign-in by device code', () => {
     ['access_denied', 'the sign-in was refused'],
     ['expired_token', 'the code has expired'],
     ['invalid_client', 'gives no token: invalid_client'],
-  ])('a sign-in that ends with %s says so, and keeps nothing', async (error, words) => {
+  ])('a sign-in that ends with %s says so, and keeps nothing', async (error, text) => {
     provider.errors.push(error);
     const { code, err } = await login();
-    expect([code, err]).toEqual([exitCodes.notAllowed, expect.stringContaining(words)]);
+    expect([code, err]).toEqual([exitCodes.notAllowed, expect.stringContaining(text)]);
     expect(files[session]).toBeUndefined();
   });
 

@@ -237,6 +237,6 @@ function secondsOf(
 
 /** RFC 6749 §5.2: a code, and words for people. */
 function errorOf(status: number, body: ProviderAnswer['body']): string {
-  const words = [textOf(body, 'error'), textOf(body, 'error_description')].filter(Boolean);
-  return words.length === 0 ? `it answers ${status}` : clean(words.join(': '));
+  const texts = [textOf(body, 'error'), textOf(body, 'error_description')].filter(Boolean);
+  return texts.length === 0 ? `it answers ${status}` : clean(texts.join(': '));
 }

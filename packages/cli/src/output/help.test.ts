@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import { foldHelp } from './help.ts';
 
-const words = 'word '.repeat(20).trim();
+const text = 'word '.repeat(20).trim();
 
 test('the help folds a description between words', () => {
-  const [first = '', second = ''] = foldHelp(words).split('\n');
+  const [first = '', second = ''] = foldHelp(text).split('\n');
   expect(first).toHaveLength(79);
-  expect(`${first} ${second}`).toBe(words);
+  expect(`${first} ${second}`).toBe(text);
 });
 
 test('the help folds the second column of a table under itself, and no narrow line', () => {
-  const folded = foldHelp(`  short  Text\n  -h  --help   ${words}`).split('\n');
+  const folded = foldHelp(`  short  Text\n  -h  --help   ${text}`).split('\n');
   expect(folded[0]).toBe('  short  Text');
   expect(folded[1]).toMatch(/^ {2}-h {2}--help {3}word word/);
   expect(folded[2]).toMatch(/^ {15}word/);

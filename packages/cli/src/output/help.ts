@@ -24,9 +24,9 @@ function foldLine(given: string): string[] {
     return fill(' '.repeat(indent), line.trim(), indent === 0 ? 0 : indent + 2);
   }
   // Stricli aligns the forms of a flag; the blanks before them are of no use in a folded line.
-  const words = second.replaceAll(/ {2,}/g, ' ');
-  if (widthOf(first) <= secondColumnMax) return fill(first, words, widthOf(first));
-  return [first.trimEnd(), ...fill(' '.repeat(ownLineIndent), words, ownLineIndent)];
+  const text = second.replaceAll(/ {2,}/g, ' ');
+  if (widthOf(first) <= secondColumnMax) return fill(first, text, widthOf(first));
+  return [first.trimEnd(), ...fill(' '.repeat(ownLineIndent), text, ownLineIndent)];
 }
 
 /** `start` and the words, the lines after the first indented. */

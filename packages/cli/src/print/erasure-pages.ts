@@ -240,9 +240,9 @@ const healthNames: Readonly<
 function healthText(health: ErasureStatement['healthBefore']): string {
   if (health === null) return '';
   const { passed, ...counts } = health;
-  const healthTexts = Object.entries(healthNames).flatMap(([name, words]) => {
+  const healthTexts = Object.entries(healthNames).flatMap(([name, text]) => {
     const value = Object.entries(counts).find(([key]) => key === name)?.[1] ?? null;
-    return value === null ? [] : [`${words} ${grouped(value)}`];
+    return value === null ? [] : [`${text} ${grouped(value)}`];
   });
   const whole = passed === null ? [] : [passed ? 'passed' : 'FAILED'];
   return [...whole, ...healthTexts].join(', ');

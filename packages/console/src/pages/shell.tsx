@@ -152,8 +152,8 @@ function Account() {
 
 function ConnectionLight() {
   const { kind } = useConnection();
-  const words = { opening: 'connecting', live: 'live', lost: 'not connected', resting: 'resting' };
-  return <span class={`light ${kind}`}>{words[kind]}</span>;
+  const texts = { opening: 'connecting', live: 'live', lost: 'not connected', resting: 'resting' };
+  return <span class={`light ${kind}`}>{texts[kind]}</span>;
 }
 
 /** Says that the data is stale, since when, and what happens. */

@@ -57,8 +57,8 @@ function makeTemporary(): string {
   try {
     return mkdtempSync(join(tmpdir(), prefix));
   } catch (cause) {
-    const words = `nothing can be written to ${tmpdir()}: set TMPDIR to a folder of yours`;
-    throw new Error(words, { cause });
+    const text = `nothing can be written to ${tmpdir()}: set TMPDIR to a folder of yours`;
+    throw new Error(text, { cause });
   }
 }
 

@@ -32,7 +32,7 @@ export interface HousedMachine {
   readonly power: SoftwareMachine;
   readonly bmc: RedfishBmc;
   /** Words on the kernel's command line of its next boot, beside the served ones. */
-  readonly bootsWith: (words: string) => void;
+  readonly bootsWith: (kernelArgs: string) => void;
 }
 
 /** The delay until a switch shows: shorter than in the field, but never zero. */
@@ -119,7 +119,7 @@ export function setFault(machine: HousedMachine, name: FaultName | 'none'): void
   const fault = name === 'none' ? undefined : faults[name];
   if (fault?.kind === 'bmc') bmc.setFault(fault.bmc);
   if (fault?.kind === 'credential') bmc.setFault({ kind: 'wrongPassword' });
-  if (fault?.kind === 'boot') bootsWith(fault.words);
+  if (fault?.kind === 'boot') bootsWith(fault.kernelArgs);
   if (fault === undefined) {
     bmc.setFault({ kind: 'none' });
     bootsWith('');

@@ -65,7 +65,7 @@ export class Program {
   }
 
   /** The end of its output. */
-  lastWords(): string {
+  lastLines(): string {
     try {
       const lines = readFileSync(this.#options.log, 'utf8').trimEnd().split('\n');
       return lines.slice(-logLinesShown).join('\n');

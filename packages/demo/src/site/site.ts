@@ -335,13 +335,13 @@ export class Site {
   }
 
   /** The ends of the programs' logs, for when something went wrong. */
-  lastWords(): string {
+  lastLines(): string {
     const programs: [string, Program][] = [...this.#racks].map(([id, { agent }]) => {
       return [`the agent of ${id}`, agent];
     });
     if (this.#controlPlane !== undefined)
       programs.unshift(['the control plane', this.#controlPlane]);
-    return programs.map(([name, each]) => `--- ${name}\n${each.lastWords()}`).join('\n');
+    return programs.map(([name, each]) => `--- ${name}\n${each.lastLines()}`).join('\n');
   }
 
   /** Ends everything that was started and removes the folder; the guard sees to the rest. */

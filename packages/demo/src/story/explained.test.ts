@@ -43,6 +43,6 @@ test.for([
   ['or correct its address: rackwright host update h1 --bmc ADDRESS', undefined],
   ['or correct its address: rackwright host update h1 --bmc ADDRESS:8443', undefined],
   ['reset or replace it', undefined],
-] as const)('a person who reads "%s" types %j', ([line, words]) => {
-  expect(commandIn(line, { USER: 'admin' })).toEqual(words);
+] as const)('a person who reads "%s" types %j', ([line, args]) => {
+  expect(commandIn(line, { USER: 'admin' })).toEqual(args);
 });

@@ -53,8 +53,8 @@ export function parseGuide(text: string): ScriptCommand[] {
       if (isCode) readCode(reading, line.trim());
       else readText(reading, line);
     } catch (error) {
-      const words = errorText(error);
-      throw new Error(`line ${index + 1}, "${line.trim()}": ${words}`, { cause: error });
+      const text = errorText(error);
+      throw new Error(`line ${index + 1}, "${line.trim()}": ${text}`, { cause: error });
     }
   }
   return reading.commands;
@@ -71,12 +71,12 @@ function readText(reading: GuideReading, line: string): void {
 }
 
 function readNext({ next }: GuideReading, directive: string): void {
-  const [verb = '', ...words] = shellWords(directive);
+  const [verb = '', ...args] = shellWords(directive);
   switch (verb) {
     case 'run':
     case 'fail':
     case 'see': {
-      const expecting = expectingOf(words);
+      const expecting = expectingOf(args);
       if (expecting === undefined || expecting.args.length > 0) {
         throw new Error(`it must be: next ${verb} expect TEXT`);
       }
@@ -85,7 +85,7 @@ function readNext({ next }: GuideReading, directive: string): void {
       return;
     }
     case 'input':
-      next.input = `${words.join(' ')}\n`;
+      next.input = `${args.join(' ')}\n`;
       return;
     case 'with': {
       const [, name, value] = /^([A-Z]+)=(.+)$/.exec(directive.slice('with '.length).trim()) ?? [];

@@ -184,8 +184,8 @@ async function type(
   const result = await stage.site.rackwright(args);
   const isRight = result.code === wantedCode;
   if (output === 'shown' || !isRight) tell(stage, result.output);
-  const words = `"${args.slice(0, 2).join(' ')}" ended with exit code ${result.code}`;
-  expectThat(isRight, `${words}; it had to be ${wantedCode}`);
+  const text = `"${args.slice(0, 2).join(' ')}" ended with exit code ${result.code}`;
+  expectThat(isRight, `${text}; it had to be ${wantedCode}`);
   return result.output;
 }
 

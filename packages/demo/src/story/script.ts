@@ -101,8 +101,8 @@ export function parseScript(text: string): ScriptCommand[] {
     try {
       return [parseCommand(command)];
     } catch (error) {
-      const words = errorText(error);
-      throw new Error(`line ${index + 1}, "${command}": ${words}`, { cause: error });
+      const text = errorText(error);
+      throw new Error(`line ${index + 1}, "${command}": ${text}`, { cause: error });
     }
   });
 }
@@ -127,8 +127,8 @@ function faultCommand(host: string, fault: string): ScriptCommand {
 
 /** Reads one command. Throws with what would be right. */
 export function parseCommand(line: string): ScriptCommand {
-  const [verb = '', ...words] = wordsOf(line);
-  const [first = '', second = '', third] = words;
+  const [verb = '', ...args] = wordsOf(line);
+  const [first = '', second = '', third] = args;
   switch (verb) {
     case 'wait':
       return waitCommand(first, second, third);
@@ -154,7 +154,7 @@ export function parseCommand(line: string): ScriptCommand {
     case 'run':
     case 'fail':
     case 'see':
-      return rackwrightCommand(verb, words);
+      return rackwrightCommand(verb, args);
     case 'sleep':
       demand(first !== '', 'sleep SECONDS');
       return { kind: 'sleep', seconds: secondsOf(first) };

@@ -80,10 +80,10 @@ export class DemoScreen {
     if (this.#hasShownWhy || !this.#terminal.isTerminal) return;
     this.#hasShownWhy = true;
     const { columns, rows } = this.#terminal.size();
-    const words =
+    const text =
       `This terminal has ${columns} columns and ${rows} rows; the bars need ${columnsMin} and ` +
       `${hosts.length + rowsSpare + 3}. Here are plain lines instead.`;
-    this.#terminal.write(`${wrap(words, columns - 1, '')}\n`);
+    this.#terminal.write(`${wrap(text, columns - 1, '')}\n`);
   }
 
   #sayChange(of: HostProgress, elapsedMs: number): void {

@@ -88,8 +88,8 @@ describe('a plan', () => {
       { reservations: [mac, other].map((one) => ({ mac: one, address: '10.77.0.9' })) },
       /the only one for this address/,
     ],
-  ])('is refused with %s', (_name, change, words) => {
-    const problem = expect.stringMatching(words);
+  ])('is refused with %s', (_name, change, message) => {
+    const problem = expect.stringMatching(message);
     expect(makeAddressPlan({ ...good, ...change }, taken)).toEqual({ kind: 'bad', problem });
   });
 });

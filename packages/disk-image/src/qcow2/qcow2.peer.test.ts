@@ -118,13 +118,13 @@ test('the reader refuses an unsupported feature by its name', async (context) =>
       'encrypted',
     ],
   ];
-  for (const [name, make, words] of files) {
+  for (const [name, make, text] of files) {
     rmSync(join(folder, 'one'), { force: true });
     make();
     const opening = openQcow2(fileOf(readFileSync(join(folder, 'one'))));
     await expect(opening, name).rejects.toMatchObject({
       fault: 'unsupported',
-      message: expect.stringContaining(words),
+      message: expect.stringContaining(text),
     });
   }
 });

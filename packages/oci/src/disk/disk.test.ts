@@ -139,11 +139,11 @@ describe('an image of ours', () => {
       '2048 plain characters',
     ],
     ['an annotation that is no text', [layer(`${diskType}.raw`, one, { x: 1 })], 'no text'],
-  ])('an image with %s is refused', async (_, layers, words) => {
+  ])('an image with %s is refused', async (_, layers, text) => {
     const find = registryOf(() => artifact(layers));
     await expect(find()).rejects.toMatchObject({
       kind: 'malformed',
-      message: expect.stringContaining(words),
+      message: expect.stringContaining(text),
     });
   });
 });
@@ -212,10 +212,10 @@ describe('an index', () => {
     [[entry(one, 'arm64'), entry(two, 'unknown')], 'linux/arm64, linux/unknown is'],
     [[entry(one, 'unknown', { platform: { os: 'unknown', architecture: 'unknown' } })], 'nothing'],
     [[], 'nothing'],
-  ])('an index without the platform is refused (%#)', async (entries, words) => {
+  ])('an index without the platform is refused (%#)', async (entries, text) => {
     await expect(registryOf(() => index(...entries))()).rejects.toMatchObject({
       kind: 'noPlatform',
-      message: expect.stringContaining(words),
+      message: expect.stringContaining(text),
     });
   });
 });
@@ -232,7 +232,7 @@ test.each([
   ['{"schemaVersion":2}', 'neither layers nor manifests'],
   ['{"schemaVersion":2,"layers":[],"manifests":[]}', 'or both'],
   ['not json', 'not JSON'],
-])('%s is refused', async (text, words) => {
+])('%s is refused', async (text, problem) => {
   const read = async () => Buffer.from(text);
-  await expect(findHostImage(one, 'amd64', read)).rejects.toThrow(words);
+  await expect(findHostImage(one, 'amd64', read)).rejects.toThrow(problem);
 });

@@ -33,13 +33,13 @@ export async function readBody(
 }
 
 const refusalBytesMax = 16 * 1024;
-const wordsCharactersMax = 200;
+const textCharactersMax = 200;
 
 /**
  * A registry's words with a refusal (distribution-spec, "Error Codes"), in brackets; empty when
  * there are none that can be shown.
  */
-export async function refusalWords(answer: WebAnswer): Promise<string> {
+export async function refusalText(answer: WebAnswer): Promise<string> {
   let errors: unknown;
   try {
     const bytes = await readBody(answer, refusalBytesMax, 'refusal');
@@ -49,14 +49,14 @@ export async function refusalWords(answer: WebAnswer): Promise<string> {
     // The caller reports the status of the refusal in any case.
     return '';
   }
-  const words = (Array.isArray(errors) ? errors : []).flatMap((each: unknown) => {
+  const texts = (Array.isArray(errors) ? errors : []).flatMap((each: unknown) => {
     if (typeof each !== 'object' || each === null) return [];
     const { code, message } = each as { code?: unknown; message?: unknown };
     return [[code, message].filter((part) => typeof part === 'string' && part !== '').join(': ')];
   });
-  const shown = words
+  const shown = texts
     .filter((each) => each !== '')
     .join('; ')
     .replace(/\p{C}/gu, ' ');
-  return shown === '' ? '' : ` (${shown.slice(0, wordsCharactersMax)})`;
+  return shown === '' ? '' : ` (${shown.slice(0, textCharactersMax)})`;
 }

@@ -52,12 +52,12 @@ describe('a manifest', () => {
     [503, 'unreachable', 'answers 503'],
     [418, 'refused', 'answers 418'],
     [204, 'refused', 'answers 204'],
-  ])('a manifest with status %i is %s', async (status, kind, words) => {
+  ])('a manifest with status %i is %s', async (status, kind, text) => {
     const body = JSON.stringify({ errors: [{ code: 'CODE', message: 'the words\n' }, null] });
     const { pull } = clientOf(() => ({ status, body }));
     await expect(pull()).rejects.toMatchObject({
       kind,
-      message: expect.stringMatching(`${words}.*\\(CODE: the words \\)`),
+      message: expect.stringMatching(`${text}.*\\(CODE: the words \\)`),
     });
   });
 
@@ -260,8 +260,8 @@ describe('a redirect', () => {
     ['https://a:b@storage.example.org/x', 'no address'],
     ['file:///etc/passwd', 'no address'],
     [`https://${registry}/v2/tools/check/again`, 'in a circle'],
-  ])('a redirect to %s is not followed', async (location, words) => {
-    await expect(clientOf(to(location)).pull()).rejects.toThrow(words);
+  ])('a redirect to %s is not followed', async (location, text) => {
+    await expect(clientOf(to(location)).pull()).rejects.toThrow(text);
   });
 });
 

@@ -9,7 +9,7 @@
  */
 import type { WebAnswer, WebClient, WebFloor, WebLimits, WebRequest } from '@rackwright/platform';
 import { OciError } from '../failure.ts';
-import { refusalWords } from './body.ts';
+import { refusalText } from './body.ts';
 import { parseChallenges } from './challenge.ts';
 import { answerOf, redirected, redirectsMax, refusedFor } from './outcome.ts';
 import { basic, fetchToken, type RegistryCredential, tokenUrl } from './token.ts';
@@ -105,16 +105,16 @@ export class RegistryExchange {
   async refusal(answer: RegistryAnswer, action: string): Promise<OciError> {
     const { registry, credential } = this.#access;
     const { status, headers, from } = answer;
-    const words = await refusalWords(answer);
+    const text = await refusalText(answer);
     const isOwn = this.#isOwn(from);
     const server = isOwn ? registry : `${from.host}, to which ${registry} redirects,`;
     if (isOwn && (status === 401 || status === 403)) {
       const whom = credential === undefined ? 'without a credential' : `to ${credential.username}`;
-      const message = `${server} does not give ${action} ${whom}: ${status}${words}`;
+      const message = `${server} does not give ${action} ${whom}: ${status}${text}`;
       return new OciError('unauthorized', message);
     }
-    if (status === 404) return new OciError('notFound', `${server} has no ${action}${words}`);
-    return refusedFor(status, headers, `${server} answers ${status} to ${action}${words}`);
+    if (status === 404) return new OciError('notFound', `${server} has no ${action}${text}`);
+    return refusedFor(status, headers, `${server} answers ${status} to ${action}${text}`);
   }
 
   #urlOf({ repository, path }: RegistryAsk): URL {

@@ -126,9 +126,9 @@ test.each([
   ['is longer', Buffer.concat([whole, Buffer.from('x')]), mismatch, 'longer than the 5000 bytes'],
   ['is shorter', whole.subarray(1), 'truncated', 'ends after 4999 of its 5000 bytes'],
   ['differs in a byte', Buffer.from(whole).fill(1, 2_000, 2_001), mismatch, 'but sha256:'],
-])('the source refuses a blob that %s', async (_, bytes, kind, words) => {
+])('the source refuses a blob that %s', async (_, bytes, kind, text) => {
   const { source } = sourceOf({ bytes });
-  const message = expect.stringContaining(words);
+  const message = expect.stringContaining(text);
   await expect(read(source)).rejects.toMatchObject({ kind, message });
 });
 

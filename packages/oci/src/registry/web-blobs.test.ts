@@ -104,7 +104,7 @@ test.each([
   ['http://user:word@images.example.org/', 'holds a user'],
   ['ftp://images.example.org/', 'http: or https:'],
   ['nonsense', 'http: or https:'],
-])('%s is no place to ask', (place, words) => {
+])('%s is no place to ask', (place, text) => {
   const { web } = pagesWeb(() => ({}));
-  expect(() => new WebFile(web, { url: place, credential: undefined })).toThrow(words);
+  expect(() => new WebFile(web, { url: place, credential: undefined })).toThrow(text);
 });

@@ -20,8 +20,8 @@ function valueOf(text: string): unknown {
   try {
     return parse(text) ?? undefined;
   } catch (cause) {
-    const words = errorText(cause);
-    throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
+    const text = errorText(cause);
+    throw new ConfigError(`the configuration is neither YAML nor JSON: ${text}`, { cause });
   }
 }
 

@@ -10,9 +10,9 @@ test('compiled code stays in the cache when a program is killed', async () => {
   try {
     const program = join(folder, 'program.mjs');
     const ours = join(import.meta.dirname, 'compile-cache.ts');
-    const words = `import { keepCompiled } from ${JSON.stringify(ours)};
+    const text = `import { keepCompiled } from ${JSON.stringify(ours)};
       keepCompiled(); console.log('kept'); setInterval(() => {}, 1_000);`;
-    await writeFile(program, words);
+    await writeFile(program, text);
     const cache = join(folder, 'cache');
     const env = { ...process.env, NODE_COMPILE_CACHE: cache };
     const child = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'inherit'] });

@@ -12,7 +12,7 @@ export class AddressRefused extends Error {
 }
 
 /** "127.0.0.1 is a loopback address, which is not listed" */
-export function refusedWords(host: string, address: string): string {
+export function refusedText(host: string, address: string): string {
   const kind = internalAddress(address) ?? 'no address that may be reached';
   const whose = host === address ? address : `${host} is at ${address}, which`;
   return `${whose} is ${kind} and not listed among the internal addresses`;
@@ -41,7 +41,7 @@ export function guardedLookup(
       const reached = found.filter(({ address }) => mayBeReached(address, port, listed));
       const [first] = reached;
       if (first === undefined) {
-        answer(new AddressRefused(refusedWords(name, found[0]?.address ?? '')), '', 0);
+        answer(new AddressRefused(refusedText(name, found[0]?.address ?? '')), '', 0);
       } else if (options.all === true) answer(null, reached);
       else answer(null, first.address, first.family);
     });

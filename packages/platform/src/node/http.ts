@@ -136,11 +136,11 @@ function problemOf(server: Server, speak: Speak, timeoutMs: number): Promise<str
   if (!server.listening) return Promise.resolve('HTTP does not listen any more');
   const [own, other] = duplexPair();
   return new Promise((resolve) => {
-    const settle = (words?: string): void => {
+    const settle = (text?: string): void => {
       clearTimeout(timer);
       own.destroy();
       other.destroy();
-      resolve(words);
+      resolve(text);
     };
     const timer = setTimeout(() => settle(`HTTP: no answer within ${timeoutMs} ms`), timeoutMs);
     own.once('data', () => settle());

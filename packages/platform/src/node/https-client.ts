@@ -126,7 +126,7 @@ class NodeHttpsPeer implements HttpsPeer {
     if (error instanceof ConnectFailure) return error.outcome;
     const { code = '', message } = error as NodeJS.ErrnoException;
     if (code.startsWith('HPE_')) return { kind: 'noHttp', message };
-    return { kind: 'broken', message: words(code, message), mayHaveArrived };
+    return { kind: 'broken', message: messageOf(code, message), mayHaveArrived };
   }
 }
 
@@ -246,12 +246,12 @@ function connectOutcome(error: NodeJS.ErrnoException, isConnected: boolean): Htt
   if (error instanceof AddressRefused) return { kind: 'unknownName', message };
   if (code === 'ENOTFOUND' || code === 'EAI_NONAME') return { kind: 'unknownName', message };
   const isTls = code.startsWith('ERR_SSL_') || code === 'EPROTO';
-  if (isConnected && isTls) return { kind: 'noTls', message: words(code, message) };
-  return { kind: 'broken', message: words(code, message), mayHaveArrived: false };
+  if (isConnected && isTls) return { kind: 'noTls', message: messageOf(code, message) };
+  return { kind: 'broken', message: messageOf(code, message), mayHaveArrived: false };
 }
 
 /** Node's messages without the lines of OpenSSL around the reason. */
-function words(code: string, message: string): string {
+function messageOf(code: string, message: string): string {
   const reason = /:([^:\n]+):[^:\n]*:\d+:?\s*$/.exec(message.trim())?.[1];
   if (code.startsWith('ERR_SSL_')) return reason?.trim() ?? code;
   return message.split('\n')[0] ?? code;

@@ -37,9 +37,9 @@ export function nodeSupervision(
     watch: (problem) => {
       if (socket === undefined || intervalMs === undefined) return () => {};
       return repeat(intervalMs, async () => {
-        const words = await within(intervalMs, problem);
-        if (words === undefined) await say('WATCHDOG=1');
-        else log.error({ problem: words }, 'not well: the watchdog gets no sign of life');
+        const text = await within(intervalMs, problem);
+        if (text === undefined) await say('WATCHDOG=1');
+        else log.error({ problem: text }, 'not well: the watchdog gets no sign of life');
       });
     },
   };

@@ -25,7 +25,7 @@ import {
   type WebRequest,
   WebTooSlow,
 } from '../web-client.ts';
-import { AddressRefused, guardedLookup, refusedWords } from './guarded-lookup.ts';
+import { AddressRefused, guardedLookup, refusedText } from './guarded-lookup.ts';
 import { readInto } from './read-into.ts';
 
 /** Sets of authorities that are kept; the most frequent one has its own. */
@@ -82,7 +82,7 @@ async function send(
   const { host, port } = targetOf(url);
   // A literal address needs no look-up, so it is judged here.
   if (rules.isGuarded && isIP(host) !== 0 && !mayBeReached(host, port, request.internal ?? [])) {
-    return { kind: 'forbidden', message: refusedWords(host, host) };
+    return { kind: 'forbidden', message: refusedText(host, host) };
   }
   const over = new AbortController();
   const stop = (): void => over.abort();
@@ -235,21 +235,21 @@ function outcomeOf(
     return { kind: 'unreachable', message, mayHaveArrived };
   }
   const { code = '', message } = error;
-  const words = message.split('\n')[0] ?? code;
-  if (distrust.test(code)) return { kind: 'untrusted', message: words };
+  const text = message.split('\n')[0] ?? code;
+  if (distrust.test(code)) return { kind: 'untrusted', message: text };
   if (code.startsWith('HPE_') || code.startsWith('ERR_SSL_') || code === 'EPROTO') {
-    return { kind: 'noHttp', message: code.startsWith('HPE_') ? words : tlsWords(code, words) };
+    return { kind: 'noHttp', message: code.startsWith('HPE_') ? text : tlsText(code, text) };
   }
   const refused = code === 'ENOTFOUND' || code === 'ECONNREFUSED';
-  return { kind: 'unreachable', message: words, mayHaveArrived: mayHaveArrived && !refused };
+  return { kind: 'unreachable', message: text, mayHaveArrived: mayHaveArrived && !refused };
 }
 
 /** TLS errors for an answer that is no TLS. */
 const noTls = /^(wrong version number|packet length too long|http request)$/;
 
 /** OpenSSL's reason alone, out of a line with the places of its sources. */
-function tlsWords(code: string, words: string): string {
-  const tlsReason = /:SSL routines:[^:]*:([^:]+)/.exec(words)?.[1];
+function tlsText(code: string, text: string): string {
+  const tlsReason = /:SSL routines:[^:]*:([^:]+)/.exec(text)?.[1];
   const reason =
     tlsReason ??
     code

@@ -224,21 +224,21 @@ function failureOf(error: Partial<ServiceError> & Error): ApiFailure {
   const code = error.code ?? Code.UNKNOWN;
   const message = error.details ?? error.message;
   // Without details it is grpc-js that speaks, of its own innards.
-  const text = details === undefined ? inOurWords(code, message) : message;
+  const text = details === undefined ? textOfCode(code, message) : message;
   return new ApiFailure(fromStatus(code, text, details), error);
 }
 
-function inOurWords(code: Code, message: string): string {
+function textOfCode(code: Code, message: string): string {
   if (code === Code.DEADLINE_EXCEEDED) return 'There was no answer in time.';
   if (code !== Code.UNAVAILABLE) return message;
   const [, lastError = message] =
     /Last error: (.*?)(?:\. Resolution note:.*)?$/s.exec(message) ?? [];
   const [errno = ''] = /\bE[A-Z]{4,}\b/.exec(lastError) ?? [];
-  return `There is no connection: ${wordsOfErrno[errno] ?? lastError.replace(/^Error: /, '')}`;
+  return `There is no connection: ${textsOfErrno[errno] ?? lastError.replace(/^Error: /, '')}`;
 }
 
 /** Operating systems' codes of the usual connection failures (errno(3)). */
-const wordsOfErrno: Readonly<Record<string, string>> = {
+const textsOfErrno: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'it was closed at once',
   EHOSTUNREACH: 'no route to that address',

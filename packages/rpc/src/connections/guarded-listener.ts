@@ -119,10 +119,10 @@ function handshakeProblem(
 ): Promise<string | undefined> {
   const [own, other] = duplexPair();
   return new Promise((resolve) => {
-    const settle = (words?: string): void => {
+    const settle = (text?: string): void => {
       cancel();
       for (const end of [socket, own, other]) end.destroy();
-      resolve(words);
+      resolve(text);
     };
     const cancel = clock.after(timeoutMs, () => settle(`TLS: no answer within ${timeoutMs} ms`));
     const options = { socket: own, ALPNProtocols: ['h2'], rejectUnauthorized: false };

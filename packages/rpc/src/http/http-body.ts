@@ -36,12 +36,12 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
   // Nobody may ever wait for it.
   markHandled(ended.promise);
   const body = incoming.begin(networkOfPeer(peerAddress), () => {
-    const words = 'More is on its way to this server than it has room for; come again later.';
-    ended.reject(unavailable('TOO_MUCH_UNDER_WAY', words, limits.retryAfterMs));
+    const text = 'More is on its way to this server than it has room for; come again later.';
+    ended.reject(unavailable('TOO_MUCH_UNDER_WAY', text, limits.retryAfterMs));
   });
   const cancel = clock.after(limits.firstMessageMs, () => {
-    const words = `The body of a request must be here within ${limits.firstMessageMs} ms.`;
-    const error = { kind: 'deadlineExceeded', message: words, reason: 'BODY_TOO_SLOW' } as const;
+    const text = `The body of a request must be here within ${limits.firstMessageMs} ms.`;
+    const error = { kind: 'deadlineExceeded', message: text, reason: 'BODY_TOO_SLOW' } as const;
     ended.reject(new ApiFailure(error));
   });
   const release = (): void => {

@@ -128,10 +128,10 @@ describe('a body', () => {
   test.each([
     ['deep', '{"service":'.repeat(100), 'levels of objects'],
     ['of many elements', `{"service":[${'0,'.repeat(2_000)}0]}`, 'elements of lists'],
-  ])('a body that is %s is refused before anything is made of it', async (_what, body, words) => {
+  ])('a body that is %s is refused before anything is made of it', async (_what, body, text) => {
     const answer = await ask(await start(health({})), check, { headers: json('ann'), body });
     expect(answer.status).toBe(429);
-    expect(answer.body.toString()).toContain(words);
+    expect(answer.body.toString()).toContain(text);
   });
 
   test('a body that is packed is refused, in an envelope as well', async () => {

@@ -95,13 +95,13 @@ export class CallRoom {
     const nowMs = this.#clock.nowMs();
     const waitMs = rates.of(network, nowMs).tryTake(1, nowMs);
     if (waitMs > 0) {
-      const words = `More than ${openCallsPerSecond} calls a second came from this address.`;
-      throw this.#refusal(words, waitMs);
+      const text = `More than ${openCallsPerSecond} calls a second came from this address.`;
+      throw this.#refusal(text, waitMs);
     }
     const end = await slots.take(network, context.signal);
     if (end === 'slot') return;
-    const words = `More than ${allOpenCallsPerSecond} calls a second came that show no token.`;
-    throw this.#refusal(words, end.lateMs);
+    const text = `More than ${allOpenCallsPerSecond} calls a second came that show no token.`;
+    throw this.#refusal(text, end.lateMs);
   }
 
   abortAll(): void {
@@ -138,9 +138,9 @@ export class CallRoom {
     else this.#callers.set(caller, left);
   }
 
-  #refusal(words: string, waitMs = 0): Error {
+  #refusal(text: string, waitMs = 0): Error {
     this.#refused += 1;
-    return unavailable('TOO_MANY_CALLS', words, Math.max(waitMs, this.#limits.retryAfterMs));
+    return unavailable('TOO_MANY_CALLS', text, Math.max(waitMs, this.#limits.retryAfterMs));
   }
 }
 

@@ -18,8 +18,8 @@ const said: unknown[] = [];
 const log = {
   debug: () => {},
   info: () => {},
-  warn: (...words: unknown[]) => void said.push(words),
-  error: (...words: unknown[]) => void said.push(words),
+  warn: (...args: unknown[]) => void said.push(args),
+  error: (...args: unknown[]) => void said.push(args),
   child: () => log,
 };
 

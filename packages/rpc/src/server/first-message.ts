@@ -193,8 +193,8 @@ class Incoming extends ServerInterceptingCall {
     this.#requestStream = requestStream;
     this.#admit = (metadata) => admit(call, path, metadata);
     this.#cancel = clock.after(firstMessageMs, () => {
-      const words = `The first message of a call must be complete within ${firstMessageMs} ms.`;
-      this.#end(Code.DEADLINE_EXCEEDED, words, null);
+      const text = `The first message of a call must be complete within ${firstMessageMs} ms.`;
+      this.#end(Code.DEADLINE_EXCEEDED, text, null);
     });
     // The call listens already, and has paused the stream: this one more listener starts nothing.
     this.#stream.on('data', this.#piece);
@@ -246,8 +246,8 @@ class Incoming extends ServerInterceptingCall {
   }
 
   #endForRoom(retryAfterMs: number): void {
-    const words = 'More is on its way to this server than it has room for; come again later.';
-    const { error } = unavailable('TOO_MUCH_UNDER_WAY', words, retryAfterMs);
+    const text = 'More is on its way to this server than it has room for; come again later.';
+    const { error } = unavailable('TOO_MUCH_UNDER_WAY', text, retryAfterMs);
     const { code, message, details } = toStatus(error);
     const metadata = new Metadata();
     metadata.set(statusDetailsKey, Buffer.from(details));

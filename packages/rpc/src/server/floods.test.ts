@@ -456,7 +456,7 @@ describe('a call', () => {
     const session = dialHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.caPem });
     open.push({ close: () => session.destroy() });
     const told = new Promise<string>((resolve) => {
-      session.once('goaway', (code, _last, words) => resolve(`${code} ${words}`));
+      session.once('goaway', (code, _last, text) => resolve(`${code} ${text}`));
     });
     const gone = new Promise<void>((resolve) => session.once('close', () => resolve()));
     const path = '/rackwright.agent.v1.EnrolmentService/IssueCertificate';

@@ -60,16 +60,16 @@ export class RefusedCalls {
     const network = this.#networks.of(networkOfPeer(peerAddress), nowMs);
     const waitMs = Math.max(own.tryTake(1, nowMs), network.tryTake(1, nowMs));
     if (waitMs === 0) return undefined;
-    const words = 'Too many calls of this connection or address were refused: it is closed.';
-    return unavailable('TOO_MANY_REFUSED', words, Math.max(waitMs, this.#limits.retryAfterMs));
+    const text = 'Too many calls of this connection or address were refused: it is closed.';
+    return unavailable('TOO_MANY_REFUSED', text, Math.max(waitMs, this.#limits.retryAfterMs));
   }
 
   /** Says farewell and closes it. Idempotent. */
   end(connection: Http2Session): void {
     if (connection.destroyed || !this.#begins(connection)) return;
     const { retryAfterMs } = this.#limits;
-    const words = Buffer.from(`too many calls were refused; come again in ${retryAfterMs} ms`);
-    connection.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, words);
+    const debugBytes = Buffer.from(`too many calls were refused; come again in ${retryAfterMs} ms`);
+    connection.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, debugBytes);
     // No stream is begun any more; sent answers get time to go out.
     connection.close();
     this.#clock.after(endingMs, () => {

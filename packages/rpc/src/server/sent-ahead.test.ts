@@ -94,8 +94,11 @@ async function countingWayTo(port: number) {
 
 test('a hundred messages that are there at once cost few records, and come in order', async () => {
   const ca = await createTestCa();
-  const words = [Status.SERVING, Status.NOT_SERVING, Status.UNKNOWN, Status.SERVING];
-  const told = Array.from({ length: 100 }, (_, at) => words[((at * at) % 7) % 4] ?? Status.SERVING);
+  const statuses = [Status.SERVING, Status.NOT_SERVING, Status.UNKNOWN, Status.SERVING];
+  const told = Array.from(
+    { length: 100 },
+    (_, at) => statuses[((at * at) % 7) % 4] ?? Status.SERVING,
+  );
   const health = bind(Health, {
     check: () => ({}),
     list: () => ({}),

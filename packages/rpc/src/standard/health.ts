@@ -87,8 +87,8 @@ class Watches {
   enter(address: string): () => void {
     const own = this.#addresses.get(address) ?? 0;
     if (this.#all >= watchesMax || own >= watchesPerAddressMax) {
-      const words = 'As many watch the health as may; ask by Check, or come again later.';
-      throw unavailable('TOO_MANY_WATCHES', words, watchAgainMs);
+      const text = 'As many watch the health as may; ask by Check, or come again later.';
+      throw unavailable('TOO_MANY_WATCHES', text, watchAgainMs);
     }
     this.#all += 1;
     this.#addresses.set(address, own + 1);

@@ -38,7 +38,7 @@ export function weighMessage(
 
 type AnyExcess = Excess | JsonExcess;
 
-const excessWords: Readonly<Record<AnyExcess['limit'], string>> = {
+const excessTexts: Readonly<Record<AnyExcess['limit'], string>> = {
   bytes: 'bytes',
   elements: 'fields and elements of lists',
   unknownFields: 'fields that this server does not know',
@@ -49,7 +49,7 @@ const excessWords: Readonly<Record<AnyExcess['limit'], string>> = {
 export function tooMuch(name: string, { limit: of, found, most }: AnyExcess): ApiFailure {
   return new ApiFailure({
     kind: 'resourceExhausted',
-    message: `${name} has ${found} ${excessWords[of]} or more; ${most} are taken.`,
+    message: `${name} has ${found} ${excessTexts[of]} or more; ${most} are taken.`,
     reason: 'MESSAGE_TOO_LARGE',
     metadata: { limit: of, most: String(most) },
   });

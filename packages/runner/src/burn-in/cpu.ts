@@ -9,7 +9,7 @@ import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { Heat } from './heat.ts';
 import { knownResults, roundBytes } from './known-results.ts';
-import { endOf, type Finding, failedEnd, perSecond, stateWords } from './result.ts';
+import { endOf, type Finding, failedEnd, perSecond, stateText } from './result.ts';
 
 /** Between two tellings of how far it is, milliseconds. */
 const tellEveryMs = 1_000;
@@ -122,6 +122,6 @@ function roundsOf({ threads }: CalculationFindings): number {
 function tell(context: StepContext, found: CalculationFindings, heat: Heat, percent: number): void {
   const threads = counted(found.threads.length, 'thread');
   const rounds = counted(roundsOf(found), 'round');
-  const state = stateWords(found.errors, heat);
+  const state = stateText(found.errors, heat);
   context.progress(Math.min(99, percent), `${threads}, ${rounds}, ${state}`);
 }

@@ -13,7 +13,7 @@ import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-
 import type { StepContext } from '../steps/step.ts';
 import type { Heat } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
-import { type Finding, speedWords } from './result.ts';
+import { type Finding, speedText } from './result.ts';
 import { spread, spreadBytes } from './spread.ts';
 
 /** No logical block is smaller: each has a stamp of its own. */
@@ -37,7 +37,7 @@ export interface DiskTask {
   readonly target: Target;
   readonly held: HeldDevice;
   readonly limits: DiskLimits;
-  readonly tell: (done: { fraction: number; errors: number; words: string }) => void;
+  readonly tell: (done: { fraction: number; errors: number; text: string }) => void;
 }
 
 /** Bytes that were moved, and how long that took. */
@@ -222,8 +222,8 @@ function moved(
   if (nowMs - work.reportedMs < tellEveryMs) return;
   work.reportedMs = nowMs;
   const ms = total.ms + nowMs - beganMs;
-  const words = `${target.identity}: ${action} ${speedWords(total.bytes, ms)}`;
-  tell({ fraction: work.doneBytes / totalBytes, errors: found.errors, words });
+  const text = `${target.identity}: ${action} ${speedText(total.bytes, ms)}`;
+  tell({ fraction: work.doneBytes / totalBytes, errors: found.errors, text });
 }
 
 function* first<T>(items: Iterable<T>, count: number): Generator<T> {

@@ -24,7 +24,7 @@ import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { type DiskFindings, type DiskLimits, workDisk } from './disk-work.ts';
 import { Heat } from './heat.ts';
-import { type BurnInPartInit, endOf, failedEnd, perSecond, stateWords } from './result.ts';
+import { type BurnInPartInit, endOf, failedEnd, perSecond, stateText } from './result.ts';
 
 /** Disks at work at the same time: each has transfers of its own in memory. */
 const disksAtOnceMax = 16;
@@ -171,9 +171,9 @@ export function worse(before: HealthFacts | undefined, after: HealthFacts | unde
       ['pendingSectors', 'pending sectors'],
       ['mediaErrors', 'media errors'],
     ] as const
-  ).flatMap(([field, words]) => {
+  ).flatMap(([field, text]) => {
     const [was, is] = [before?.[field], after?.[field]];
-    return was !== undefined && is !== undefined && is > was ? [`${was} → ${is} ${words}`] : [];
+    return was !== undefined && is !== undefined && is > was ? [`${was} → ${is} ${text}`] : [];
   });
   return after?.passed === false ? [...grown, 'it says that it fails'] : grown;
 }
@@ -192,12 +192,12 @@ class Progress {
     this.#errors = Array.from({ length: disks }, () => 0);
   }
 
-  tell(index: number, done: { fraction: number; errors: number; words: string }): void {
+  tell(index: number, done: { fraction: number; errors: number; text: string }): void {
     this.#fractions[index] = done.fraction;
     this.#errors[index] = done.errors;
     const sum = this.#fractions.reduce((all, each) => all + each, 0);
     const errors = this.#errors.reduce((all, each) => all + each, 0);
     const percent = Math.min(99, Math.floor((100 * sum) / this.#fractions.length));
-    this.#context.progress(percent, `${done.words}, ${stateWords(errors, this.#heat)}`);
+    this.#context.progress(percent, `${done.text}, ${stateText(errors, this.#heat)}`);
   }
 }

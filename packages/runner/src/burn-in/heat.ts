@@ -54,7 +54,7 @@ export class Heat {
   }
 
   /** ", 61 °C", or nothing. */
-  get words(): string {
+  get text(): string {
     return this.#max === undefined ? '' : `, at most ${this.#max} °C`;
   }
 }

@@ -10,7 +10,7 @@ import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { Heat } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
-import { endOf, type Finding, failedEnd, perSecond, speedWords, stateWords } from './result.ts';
+import { endOf, type Finding, failedEnd, perSecond, speedText, stateText } from './result.ts';
 
 const pageBytes = 4_096;
 /** The size of one allocation, bytes. */
@@ -153,9 +153,9 @@ function tell(work: Work, total: Work['wrote'], action: string): void {
   const { context, passes, doneBytes, bytes, beganMs, durationMs, heat, errors } = work;
   const elapsed = (context.clock.suspendAwareMs() - beganMs) / durationMs;
   const fraction = passes > 0 ? elapsed : Math.min(elapsed, doneBytes / (2 * bytes));
-  const rate = total.ms === 0 ? '' : `, ${speedWords(total.bytes, total.ms)}`;
+  const rate = total.ms === 0 ? '' : `, ${speedText(total.bytes, total.ms)}`;
   const mib = bytes / pieceBytesMax;
-  const text = `${mib} MiB, pass ${passes + 1} ${action}${rate}, ${stateWords(errors, heat)}`;
+  const text = `${mib} MiB, pass ${passes + 1} ${action}${rate}, ${stateText(errors, heat)}`;
   context.progress(Math.min(99, Math.floor(100 * fraction)), text);
 }
 

@@ -18,7 +18,7 @@ import {
   type Finding,
   failedEnd,
   perSecond,
-  speedWords,
+  speedText,
 } from './result.ts';
 
 const mib = 1024 * 1024;
@@ -147,16 +147,16 @@ class Work {
   #tell(waitsFor: readonly string[]): void {
     const { sent, received } = this;
     const fraction = sent.bytes / this.wantedBytes;
-    const words =
+    const parts =
       sent.ms === 0
         ? []
         : [
             `${Math.floor(sent.bytes / mib)} MiB each way`,
-            `${speedWords(sent.bytes, sent.ms)} sent`,
-            `${speedWords(received.bytes, received.ms)} received`,
+            `${speedText(sent.bytes, sent.ms)} sent`,
+            `${speedText(received.bytes, received.ms)} received`,
             counted(this.errors, 'error'),
           ];
-    const text = [...words, ...waitsFor].join(', ');
+    const text = [...parts, ...waitsFor].join(', ');
     this.#context.progress(Math.min(99, Math.floor(100 * fraction)), text);
   }
 }

@@ -82,11 +82,11 @@ export function perSecond(bytes: number, ms: number): bigint {
 }
 
 /** "1234 MB/s" */
-export function speedWords(bytes: number, ms: number): string {
+export function speedText(bytes: number, ms: number): string {
   return `${Math.round(bytes / 1_000 / Math.max(1, ms))} MB/s`;
 }
 
 /** "no errors, at most 61 °C" */
-export function stateWords(errors: number, heat: Heat): string {
-  return `${counted(errors, 'error')}${heat.words}`;
+export function stateText(errors: number, heat: Heat): string {
+  return `${counted(errors, 'error')}${heat.text}`;
 }

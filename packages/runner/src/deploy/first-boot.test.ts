@@ -73,6 +73,6 @@ test.for<[string, MessageInitShape<typeof DeploySpecSchema>]>([
   ['network_config', { firstBoot: { format: FirstBootFormat.CONFIG_DRIVE, networkConfig } }],
   ['deploy.first_boot.format: 9', { firstBoot: { format: 9 as FirstBootFormat } }],
   ['deploy.proof: 9', { proof: 9 as DeployProof }],
-])('a seed that cannot carry its data or the call is refused as "%s"', ([words, deploy]) => {
-  expect(read(deploy)).toEqual({ kind: 'bad', problem: expect.stringContaining(words) });
+])('a seed that cannot carry its data or the call is refused as "%s"', ([text, deploy]) => {
+  expect(read(deploy)).toEqual({ kind: 'bad', problem: expect.stringContaining(text) });
 });

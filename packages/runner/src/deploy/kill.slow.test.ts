@@ -51,8 +51,8 @@ afterEach(async () => {
   removeDisks(folder);
 });
 
-async function start(words = ''): Promise<string | null> {
-  const started = startRunner(folder, testAgent, words);
+async function start(kernelArgs = ''): Promise<string | null> {
+  const started = startRunner(folder, testAgent, kernelArgs);
   child = started.child;
   return (await started.ended).signal;
 }

@@ -204,10 +204,10 @@ test.for<[string, Change, string, string]>([
     'cancelled',
     'not begun: its time is over',
   ],
-])('writes nothing for %s', async ([name, change, type, words]) => {
+])('writes nothing for %s', async ([name, change, type, text]) => {
   const end = await write(change);
   const { result } = end;
-  expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringContaining(words) });
+  expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringContaining(text) });
   keep(`nothing is written for ${name}`, end);
   expect(result).toHaveProperty('disksUntouched', true);
   expect(result).not.toHaveProperty('observations');
@@ -283,11 +283,11 @@ test.for<[string, () => void, Change, string, string]>([
     'read back',
   ],
 ])('the step fails for %s, and says that the disk is lost', async ([name, ...its]) => {
-  const [arrange, change, type, words] = its;
+  const [arrange, change, type, text] = its;
   arrange();
   const end = await write(change);
   keep(`the disk is lost by ${name}`, end);
-  const message = expect.stringContaining(words);
+  const message = expect.stringContaining(text);
   expect(end.result).toMatchObject({ kind: 'failed', type, message });
   expect(end.result).toMatchObject({
     message: expect.stringContaining('what the disk S-sda held'),

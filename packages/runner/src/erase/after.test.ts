@@ -80,7 +80,7 @@ test.each<[string, (stage: DeviceStage) => void, string, RegExp]>([
     'deviceVanished',
     /S-sda of the plan is not there/,
   ],
-])('the step fails when a disk was %s, and evidence says so', async (_name, act, type, words) => {
+])('the step fails when a disk was %s, and evidence says so', async (_name, act, type, text) => {
   addDisk('sda');
   addDisk('sdb');
   const stage = async (identity: string, reached: DeviceStage) => {
@@ -88,7 +88,7 @@ test.each<[string, (stage: DeviceStage) => void, string, RegExp]>([
   };
   const end = await run({ context: { stage } });
   expect(end.result).toMatchObject({ kind: 'failed', type });
-  expect((end.result as { message: string }).message).toMatch(words);
+  expect((end.result as { message: string }).message).toMatch(text);
   expect(end.evidence?.ofFailedStep).toBe(true);
 });
 
@@ -184,8 +184,8 @@ test('names disk and offset of data that is back', async () => {
   putBack('sda', mib + 77);
   const end = await verifyAgain();
   expect(end.result).toMatchObject({ kind: 'failed', type: 'dataReturned' });
-  const words = /S-sda \(sda\): byte 0x50 is left at offset 1048653/;
-  expect((end.result as { message: string }).message).toMatch(words);
+  const text = /S-sda \(sda\): byte 0x50 is left at offset 1048653/;
+  expect((end.result as { message: string }).message).toMatch(text);
   expect(
     image('sda')
       .subarray(mib + 77, mib + 85)

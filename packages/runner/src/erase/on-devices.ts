@@ -239,7 +239,7 @@ function resultOf(
     if (after === undefined) return { kind: 'complete' };
     return { kind: 'failed', type: after.type, message: seen.join('; ') };
   }
-  const named = bad.map((result) => `${result.identity} (${result.name}): ${words(result)}`);
+  const named = bad.map((result) => `${result.identity} (${result.name}): ${verdictText(result)}`);
   const devices = counted(results.length, 'device');
   const count = `${bad.length} of ${devices} ${verbFor(bad.length)} not proved erased`;
   const message = `${count}: ${[...named, ...seen].join('; ')}`;
@@ -257,7 +257,7 @@ function failureType(context: StepContext, bad: readonly DeviceResult[]): Failed
   return 'unverified';
 }
 
-function words({ verdict }: DeviceResult): string {
+function verdictText({ verdict }: DeviceResult): string {
   return verdict.kind === 'notErased' || verdict.kind === 'unverified'
     ? verdict.reason
     : verdict.kind;

@@ -15,7 +15,7 @@ import type { DeviceError, DeviceLoss, HeldDevice } from '../machine/block-devic
 import type { StepContext } from '../steps/step.ts';
 import type { Grip } from './grip.ts';
 import type { Target } from './targets.ts';
-import { type RegionChallenge, wordsOf } from './verify.ts';
+import { messageOf, type RegionChallenge } from './verify.ts';
 import type { Work } from './work.ts';
 
 /** The size of a verdict's reason, in evidence. */
@@ -143,6 +143,6 @@ async function deviceLog(held: HeldDevice): Promise<string[]> {
   try {
     return await held.readLog();
   } catch (error) {
-    return [`the device's own log cannot be read: ${wordsOf(error)}`];
+    return [`the device's own log cannot be read: ${messageOf(error)}`];
   }
 }

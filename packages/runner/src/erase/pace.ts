@@ -31,24 +31,24 @@ export class TransferPace {
   }
 
   /** "180 MB/s, 31 h 2 min left"; empty while unknown. */
-  words(): string {
+  text(): string {
     const elapsedMs = this.#clock.suspendAwareMs() - (this.#startMs ?? Number.POSITIVE_INFINITY);
     if (elapsedMs < settleMs || this.#bytes === 0) return '';
     const bytesPerMs = this.#bytes / elapsedMs;
     const leftMs = Math.max(0, this.#totalBytes - this.#bytes) / bytesPerMs;
-    return `${speedWords(bytesPerMs)}, ${durationWords(leftMs)} left`;
+    return `${speedText(bytesPerMs)}, ${durationText(leftMs)} left`;
   }
 }
 
 /** Bytes per millisecond are kB per second. */
-function speedWords(bytesPerMs: number): string {
+function speedText(bytesPerMs: number): string {
   return bytesPerMs >= 1_000
     ? `${Math.round(bytesPerMs / 1_000)} MB/s`
     : `${Math.max(1, Math.round(bytesPerMs))} kB/s`;
 }
 
 /** "31 h 2 min", "5 min", "40 s". */
-export function durationWords(ms: number): string {
+export function durationText(ms: number): string {
   const seconds = Math.ceil(ms / 1_000);
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.ceil(seconds / 60);

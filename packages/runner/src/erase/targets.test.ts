@@ -38,11 +38,11 @@ test.each<[string, Partial<DeviceFacts>, string]>([
     { regions: [{ name: 'sda', sizeBytes: 3 * mib, logicalBlockBytes: 512 }] },
     'has the size "3145728", not "2097152" as planned',
   ],
-])('another %s is another disk', (_, change, words) => {
+])('another %s is another disk', (_, change, text) => {
   const found = findTargets([plan(disk())], listing(disk(change)));
   expect(found).toEqual({
     kind: 'changed',
-    differences: [`disk S1 ${words}`],
+    differences: [`disk S1 ${text}`],
     onlyMissing: false,
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { discardPieceBytes } from './method.ts';
-import { durationWords, TransferPace } from './pace.ts';
+import { durationText, TransferPace } from './pace.ts';
 import { Slots } from './slots.ts';
 import { cut, inFlight, transfersInFlight } from './transfers.ts';
 
@@ -105,11 +105,11 @@ test('speed and time left are shown, also for a disk that takes longer than a da
   let nowMs = 0;
   const bytesPerMs = 180_000;
   const pace = new TransferPace({ suspendAwareMs: () => nowMs }, 20e12);
-  expect(pace.words()).toBe('');
+  expect(pace.text()).toBe('');
   pace.add(0);
   nowMs = 3_600_000;
   pace.add(nowMs * bytesPerMs);
-  expect(pace.words()).toBe('180 MB/s, 29 h 52 min left');
+  expect(pace.text()).toBe('180 MB/s, 29 h 52 min left');
   expect(pace.fraction).toBeCloseTo(0.0324);
 });
 
@@ -118,6 +118,6 @@ test.each([
   [61_000, '2 min'],
   [3_600_000, '1 h'],
   [3_660_000, '1 h 1 min'],
-])('%d ms are shown as %s', (ms, words) => {
-  expect(durationWords(ms)).toBe(words);
+])('%d ms are shown as %s', (ms, text) => {
+  expect(durationText(ms)).toBe(text);
 });

@@ -190,7 +190,7 @@ async function lostMark(
       const bytes = await open.read(offset, blockBytes);
       if (Buffer.compare(bytes, markContent(seed, offset)) === 0) continue;
     } catch (error) {
-      return { kind: 'unverified', reason: `the mark at ${offset}: ${wordsOf(error)}` };
+      return { kind: 'unverified', reason: `the mark at ${offset}: ${messageOf(error)}` };
     }
     const reason = `the mark written at ${offset} after the erasure is lost, so that may be too`;
     return { kind: 'unverified', reason };
@@ -206,7 +206,7 @@ function pieces({ reading }: ChallengePlan): Iterable<ByteSpan> {
 }
 
 /** The words of a device's error. Anything else is a fault of ours and goes on. */
-export function wordsOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return deviceErrorOf(error).message;
 }
 

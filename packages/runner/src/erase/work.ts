@@ -80,7 +80,7 @@ export function teller(work: Work, action: string): (bytes: number) => void {
 
 /** Reports the present activity and, as far as it is known, the speed. */
 export function tellProgress({ pace, progress }: Work, action: string): void {
-  progress(pace.fraction, [action, pace.words()].filter((part) => part !== '').join(', '));
+  progress(pace.fraction, [action, pace.text()].filter((part) => part !== '').join(', '));
 }
 
 export function stopIfCancelled({ signal }: Pick<StepContext, 'signal'>): void {

@@ -17,7 +17,7 @@ export function judge(
 ): string[] {
   const wrong = sparesWritten(folder, box).map((name) => `wrote the foreign disk ${name}`);
   for (const disk of box.disks) wrong.push(...judgeDisk(folder, disk, end, shareAllowed(disk)));
-  if (end.certified.length === 0) return [...wrong, ...judgeWords(box, end)];
+  if (end.certified.length === 0) return [...wrong, ...judgeText(box, end)];
   const uncertified = end.present.filter((serial) => !end.certified.includes(serial));
   wrong.push(...uncertified.map((serial) => `certified the host although ${serial} is there`));
   return [...wrong, ...box.signs.map(({ name }) => `certified the host in spite of ${name}`)];
@@ -45,10 +45,10 @@ function judgeDisk(
 }
 
 /** An end without certificates names a disk, or what hides one. */
-function judgeWords({ disks, spares, signs }: BoxDraft, { words }: CleanEnd): string[] {
+function judgeText({ disks, spares, signs }: BoxDraft, { text }: CleanEnd): string[] {
   const serials = [...disks, ...spares].map(({ serial }) => serial);
   const named = [...serials, ...signs.map(({ name }) => name)];
-  return named.some((name) => words.includes(name)) ? [] : [`does not name the disk: "${words}"`];
+  return named.some((name) => text.includes(name)) ? [] : [`does not name the disk: "${text}"`];
 }
 
 function percent(share: number): string {

@@ -92,7 +92,7 @@ describe('combinations', () => {
       for (const plan of plans) {
         const { wrong, end } = await run(plan);
         if (wrong.length === 0) continue;
-        failures.push(`${JSON.stringify(plan)}: ${wrong.join('; ')} (${end.words})`);
+        failures.push(`${JSON.stringify(plan)}: ${wrong.join('; ')} (${end.text})`);
       }
       expect(failures).toEqual([]);
     },

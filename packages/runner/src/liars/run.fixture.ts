@@ -60,7 +60,7 @@ export interface CleanEnd {
   /** Serials of the disks that were in the plan with a method. */
   readonly planned: readonly string[];
   /** Why it ended without certificates; empty when it did not. */
-  readonly words: string;
+  readonly text: string;
   /** The queries and operations of the disks. */
   readonly memory: DiskMemory;
   /** The reported serials of the devices that are there at the end. */
@@ -101,10 +101,10 @@ export async function clean(folder: string, site: Site): Promise<CleanEnd> {
     ...signGaps(listing.signs, listing.devices).map(({ sign, reason }) => `${sign.name} ${reason}`),
   ];
   const planned = refusals.length > 0 ? [] : decisions.map(({ device }) => device.serial);
-  const words = refusals.join('; ') || (await cleanPlanned(boot, clock, folder, decisions, site));
+  const text = refusals.join('; ') || (await cleanPlanned(boot, clock, folder, decisions, site));
   const after = await fileDisks(folder, clock, memory).list();
   const present = after.devices.map(({ serial }) => serial);
-  return { certified: words === '' ? planned : [], planned, words, memory, present };
+  return { certified: text === '' ? planned : [], planned, text, memory, present };
 }
 
 /** Answers why it is not clean; empty: it is. */
@@ -133,7 +133,7 @@ async function cleanPlanned(
   const erased = await runStep(eraseDevices, order, boot(), clock, site);
   clock.pass(powerCycleMs);
   switchOffFileDisks(folder, clock.nowMs());
-  if (erased.result.kind !== 'complete') return wordsOf(erased);
+  if (erased.result.kind !== 'complete') return textOf(erased);
   if (!site.readsAfterPowerCycle) return '';
   const again = create(agent.RunStepSchema, {
     step: verifyErased.description.name ?? '',
@@ -143,7 +143,7 @@ async function cleanPlanned(
     devices: plans.map((plan) => ({ ...plan, erasedSeed: site.seed, certificate: 'c' })),
   });
   const proved = await runStep(verifyErased, again, boot(), clock, site);
-  return proved.result.kind === 'complete' ? '' : wordsOf(proved);
+  return proved.result.kind === 'complete' ? '' : textOf(proved);
 }
 
 async function runStep(
@@ -175,7 +175,7 @@ async function runStep(
   });
 }
 
-function wordsOf({ result }: StepEnd): string {
+function textOf({ result }: StepEnd): string {
   return 'message' in result ? result.message : result.kind;
 }
 

@@ -39,11 +39,11 @@ test.for([0, 512, blockBytes - 512])(
     // Zeros, which would be taken for an erased disk.
     await region.read(2 * blockBytes, blockBytes);
     truncateSync(path, 2 * blockBytes + bytes);
-    const words = `only ${bytes} bytes came`;
-    await expect(region.read(2 * blockBytes, blockBytes)).rejects.toThrow(words);
+    const text = `only ${bytes} bytes came`;
+    await expect(region.read(2 * blockBytes, blockBytes)).rejects.toThrow(text);
     const [target = new Uint8Array()] = transferMemory(1);
     const into = region.readInto(2 * blockBytes, target.subarray(0, blockBytes));
-    await expect(into).rejects.toThrow(words);
+    await expect(into).rejects.toThrow(text);
     await expect(into).rejects.toMatchObject({ operation: 'read' });
   },
 );

@@ -166,9 +166,9 @@ async function attempt<T>(
   try {
     return await act();
   } catch (cause) {
-    const words = errorText(cause);
+    const text = errorText(cause);
     const isGone = cause instanceof Error && 'code' in cause && goneCodes.includes(cause.code);
-    throw new DeviceError(`${path}: ${action}: ${words}`, {
+    throw new DeviceError(`${path}: ${action}: ${text}`, {
       cause,
       ...(isGone ? { loss: 'vanished' } : {}),
       ...(operation === undefined ? {} : { operation }),

@@ -74,7 +74,7 @@ async function attempt<T>(action: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (cause) {
-    const words = errorText(cause);
-    throw new DeviceError(`UEFI variables: ${action}: ${words}`, { cause });
+    const text = errorText(cause);
+    throw new DeviceError(`UEFI variables: ${action}: ${text}`, { cause });
   }
 }

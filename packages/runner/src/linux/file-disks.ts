@@ -388,9 +388,9 @@ class FileDisk implements HeldDevice {
     for (const fault of this.#description.faults) {
       if (fault.kind !== 'ioError' || fault.operation !== operation) continue;
       if (offset + length <= fault.offset || offset >= fault.offset + fault.length) continue;
-      const words = `I/O error: ${operation} of ${length} bytes at ${offset}`;
+      const text = `I/O error: ${operation} of ${length} bytes at ${offset}`;
       const kind = operation === 'read' || operation === 'write' ? operation : 'tool';
-      throw new DeviceError(`${this.#facts.name}: ${words}`, { operation: kind });
+      throw new DeviceError(`${this.#facts.name}: ${text}`, { operation: kind });
     }
   }
 

@@ -153,7 +153,7 @@ function mustBePlanned(
   mustBeSame(region, planned, found);
 }
 
-const identityWords: Readonly<Record<keyof RegionIdentity, string>> = {
+const identityTexts: Readonly<Record<keyof RegionIdentity, string>> = {
   attachment: 'attachment',
   sizeBytes: 'size',
   serial: 'serial',
@@ -162,9 +162,9 @@ const identityWords: Readonly<Record<keyof RegionIdentity, string>> = {
 };
 
 function mustBeSame(region: Region, wanted: RegionIdentity, found: RegionIdentity): void {
-  for (const field of Object.keys(identityWords) as (keyof RegionIdentity)[]) {
+  for (const field of Object.keys(identityTexts) as (keyof RegionIdentity)[]) {
     if (wanted[field] === found[field]) continue;
-    throw changed(region.name, identityWords[field], found[field], wanted[field]);
+    throw changed(region.name, identityTexts[field], found[field], wanted[field]);
   }
 }
 
@@ -174,8 +174,8 @@ function changed(
   found: string | number,
   wanted: string | number,
 ): DeviceError {
-  const words = `${name} has the ${action} "${found}", not "${wanted}": it is another device`;
-  return new DeviceError(words, { loss: 'changed' });
+  const text = `${name} has the ${action} "${found}", not "${wanted}": it is another device`;
+  return new DeviceError(text, { loss: 'changed' });
 }
 
 /**
@@ -201,8 +201,8 @@ async function askDevice(
     try {
       await writeFile(join(folder, 'device/rescan'), '1');
     } catch (cause) {
-      const words = errorText(cause);
-      throw new DeviceError(`${region.name} does not answer: ${words}`, {
+      const text = errorText(cause);
+      throw new DeviceError(`${region.name} does not answer: ${text}`, {
         cause,
         loss: 'vanished',
       });

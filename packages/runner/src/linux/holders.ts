@@ -81,8 +81,8 @@ async function stopArray(folder: string, holder: string): Promise<string> {
   try {
     await writeFile(join(folder, 'md/array_state'), 'clear');
   } catch (cause) {
-    const words = errorText(cause);
-    throw new DeviceError(`the array ${holderText} cannot be stopped: ${words}`, { cause });
+    const text = errorText(cause);
+    throw new DeviceError(`the array ${holderText} cannot be stopped: ${text}`, { cause });
   }
   const state = await readText(folder, 'md/array_state');
   if (state === '' || state === 'clear') return holderText;

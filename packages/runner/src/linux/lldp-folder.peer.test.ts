@@ -51,7 +51,7 @@ test('the runner reads what the ramdisk hears on a card, and nothing else', asyn
     const command = ['--net', '--pid', '--fork', '--kill-child', 'sh', '-c', inNamespace];
     const done = spawnSync('unshare', command, { env, encoding: 'utf8', timeout: 60_000 });
     if (done.stderr.includes('Operation not permitted')) return context.skip(done.stderr);
-    expect({ code: done.status, words: done.stderr }).toEqual({ code: 0, words: '' });
+    expect({ code: done.status, text: done.stderr }).toEqual({ code: 0, text: '' });
     writeFileSync(join(folder, 'other.since'), 'broken\n');
     const roots = { sys: '/nowhere', proc: '/proc', run };
     const heard = await heardOn(['card', 'other', 'silent'], roots);

@@ -132,7 +132,7 @@ async function tool(exec: Exec, file: string, args: readonly string[]): Promise<
   const limits = { timeoutMs: toolTimeoutMs, outputBytesMax: toolOutputBytesMax };
   const result = await exec.run({ file, args, ...limits });
   if (result.kind === 'exited' && result.code === 0) return;
-  const words = 'stderr' in result ? `${result.stdout} ${result.stderr}` : result.message;
-  const text = boundText(words.replace(/\s+/g, ' ').trim(), toolWordsBytesMax);
+  const message = 'stderr' in result ? `${result.stdout} ${result.stderr}` : result.message;
+  const text = boundText(message.replace(/\s+/g, ' ').trim(), toolWordsBytesMax);
   throw new FileError(`${[file, ...args].join(' ')}: ${result.kind}: ${text}`);
 }

@@ -67,7 +67,7 @@ export async function selfBusyWith(
   if (offers !== true) return undefined;
   if ((await readAta(exec, open)) !== undefined) {
     const status = parseAtaSanitize(await tell(exec, open, 'hdparm', ['--sanitize-status']));
-    return status.kind === 'running' ? status.words : undefined;
+    return status.kind === 'running' ? status.text : undefined;
   }
   return parseSanitizeSense(await tell(exec, open, 'sg_requests', ['--progress']));
 }
@@ -129,8 +129,8 @@ async function sanitizeNvme(
     const args = ['sanitize-log', path, '--output-format=json'];
     const text = await sayTool(exec, 'nvme', args, askTimeoutMs, [open.descriptor]);
     const status = parseNvmeSanitize(text);
-    if (status.kind === 'done') return [...lines, status.words];
-    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.words}`);
+    if (status.kind === 'done') return [...lines, status.text];
+    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.text}`);
     await pause(pollMs);
   }
 }
@@ -151,9 +151,9 @@ function nvmeActions(method: SelfErasure): readonly string[] {
 
 /** A device's report of its sanitize. An unknown answer is a failure. */
 export type SanitizeStatus =
-  | { readonly kind: 'running'; readonly words: string }
-  | { readonly kind: 'done'; readonly words: string }
-  | { readonly kind: 'failed'; readonly words: string };
+  | { readonly kind: 'running'; readonly text: string }
+  | { readonly kind: 'done'; readonly text: string }
+  | { readonly kind: 'failed'; readonly text: string };
 
 /** SSTAT bits 2:0 (NVMe 2.0 figure 290): 1 and 4 completed, 2 in progress, 3 failed. */
 export function parseNvmeSanitize(text: string): SanitizeStatus {
@@ -162,13 +162,13 @@ export function parseNvmeSanitize(text: string): SanitizeStatus {
   switch (state === undefined ? undefined : Number(state) & 0b111) {
     case 1:
     case 4:
-      return { kind: 'done', words: `sanitize: completed, sstat ${state}` };
+      return { kind: 'done', text: `sanitize: completed, sstat ${state}` };
     case 2:
-      return { kind: 'running', words: `sanitize: ${Math.floor((100 * progress) / 65_536)} %` };
+      return { kind: 'running', text: `sanitize: ${Math.floor((100 * progress) / 65_536)} %` };
     case 3:
-      return { kind: 'failed', words: `sanitize failed, sstat ${state}` };
+      return { kind: 'failed', text: `sanitize failed, sstat ${state}` };
     default:
-      return { kind: 'failed', words: `sanitize: no status (${state ?? 'no answer'})` };
+      return { kind: 'failed', text: `sanitize: no status (${state ?? 'no answer'})` };
   }
 }
 
@@ -181,8 +181,8 @@ async function sanitizeAta(
   const lines = await command(exec, open, 'hdparm', [sure, ...ataActions(method)]);
   for (;;) {
     const status = parseAtaSanitize(await tell(exec, open, 'hdparm', ['--sanitize-status']));
-    if (status.kind === 'done') return [...lines, status.words];
-    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.words}`);
+    if (status.kind === 'done') return [...lines, status.text];
+    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.text}`);
     await pause(pollMs);
   }
 }
@@ -208,19 +208,19 @@ export function parseAtaSanitize(text: string): SanitizeStatus {
   switch (state) {
     case 'SD0':
       return isGood
-        ? { kind: 'done', words: 'sanitize: completed without error' }
+        ? { kind: 'done', text: 'sanitize: completed without error' }
         : {
             kind: 'failed',
-            words: 'sanitize: idle, and the last one is not said to have succeeded',
+            text: 'sanitize: idle, and the last one is not said to have succeeded',
           };
     case 'SD1':
-      return { kind: 'failed', words: 'sanitize is frozen until the next power cycle' };
+      return { kind: 'failed', text: 'sanitize is frozen until the next power cycle' };
     case 'SD2': {
       const [, percent = '?'] = /\((\d+)%\)/.exec(text) ?? [];
-      return { kind: 'running', words: `a sanitize is in progress (${percent} %)` };
+      return { kind: 'running', text: `a sanitize is in progress (${percent} %)` };
     }
     default:
-      return { kind: 'failed', words: `sanitize failed (${state || 'no status'})` };
+      return { kind: 'failed', text: `sanitize failed (${state || 'no status'})` };
   }
 }
 

@@ -82,8 +82,8 @@ export async function readAttachment(folder: string): Promise<number | undefined
 /** SCSI and ATA report vendor and model; cards have a name. */
 async function readModel(folder: string): Promise<string> {
   const model = [await readText(folder, 'device/vendor'), await readText(folder, 'device/model')];
-  const words = cleanText(model.join(' '));
-  return words === '' ? cleanText(await readText(folder, 'device/name')) : words;
+  const text = cleanText(model.join(' '));
+  return text === '' ? cleanText(await readText(folder, 'device/name')) : text;
 }
 
 /** A card's CID holds maker, name, serial number and date, and no two cards have the same. */

@@ -25,7 +25,7 @@ export function longestWorkMs(bytes: number): number {
 /** Output kept of one tool, bytes. */
 export const toolOutputBytesMax = 256 * 1024;
 /** The size of a failed tool's output in its failure; outcomes and certificates hold it. */
-const wordsBytesMax = 768;
+const textBytesMax = 768;
 
 /**
  * The tool's output, line by line. Rejects with `DeviceError` unless it ended with 0. The tool gets
@@ -51,8 +51,8 @@ export async function runTool(
     case 'exited': {
       const lines = linesOf(result.stdout, result.stderr);
       if (result.code === 0) return [`${command}: exit 0`, ...lines];
-      const words = boundText(lines.join(' | '), wordsBytesMax);
-      throw new DeviceError(`${command}: exit ${result.code}: ${words}`, { operation: 'tool' });
+      const text = boundText(lines.join(' | '), textBytesMax);
+      throw new DeviceError(`${command}: exit ${result.code}: ${text}`, { operation: 'tool' });
     }
   }
 }

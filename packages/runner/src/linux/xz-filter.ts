@@ -10,7 +10,7 @@ import { boundText } from '@rackwright/results';
 
 /** More than the presets of xz need (65 MiB), less than a small host has. */
 const memoryMebibytesMax = 256;
-const wordsBytesMax = 512;
+const textBytesMax = 512;
 
 /** Decompresses by the program `xz`, which ends with its input, its reader, or the signal. */
 export const unxz: ByteFilter = async function* (chunks, signal) {
@@ -19,9 +19,9 @@ export const unxz: ByteFilter = async function* (chunks, signal) {
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  let words = '';
+  let message = '';
   child.stderr.on('data', (piece: Buffer) => {
-    words = boundText(`${words}${piece.toString()}`, wordsBytesMax);
+    message = boundText(`${message}${piece.toString()}`, textBytesMax);
   });
   const ended = new Promise<number | string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
@@ -42,7 +42,7 @@ export const unxz: ByteFilter = async function* (chunks, signal) {
     const end = await ended;
     const fed = await feeding;
     if (fed !== undefined) throw fed.error;
-    if (end !== 0) throw xzError(end, words.trim());
+    if (end !== 0) throw xzError(end, message.trim());
   } finally {
     stop();
     signal.removeEventListener('abort', stop);
@@ -72,11 +72,11 @@ async function feed(chunks: AsyncIterable<Uint8Array>, stdin: Writable): Promise
   stdin.end();
 }
 
-function xzError(end: number | string, words: string): ImageError {
-  const text = words === '' ? `xz ended with ${end}` : words;
-  if (/unexpected end of input/i.test(words)) {
+function xzError(end: number | string, message: string): ImageError {
+  const text = message === '' ? `xz ended with ${end}` : message;
+  if (/unexpected end of input/i.test(message)) {
     return new ImageError('truncated', `the xz file ends too early: ${text}`);
   }
-  const fault = /memory usage limit/i.test(words) ? 'unsupported' : 'malformed';
+  const fault = /memory usage limit/i.test(message) ? 'unsupported' : 'malformed';
   return new ImageError(fault, `the xz file cannot be read: ${text}`);
 }

@@ -59,7 +59,7 @@ test('a device that cannot be read whole has no digest, and the inspection goes 
   const disks = fileDisks(folder, clock);
   const machine = fileMachine(join(folder, 'dmi'), clock);
   const warned: unknown[] = [];
-  const log = { warn: (...words: unknown[]) => void warned.push(words) };
+  const log = { warn: (...args: unknown[]) => void warned.push(args) };
   const cut: BlockDevices = {
     ...disks,
     hold: async (device, access) => {

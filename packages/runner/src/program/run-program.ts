@@ -67,8 +67,8 @@ function resultOf(
 }
 
 function badExit(how: string, output: agent.StepOutput): FailedAttempt {
-  const words = lastLine(output.tail);
-  const message = words === '' ? `${how}, and it wrote nothing` : `${how}: ${words}`;
+  const text = lastLine(output.tail);
+  const message = text === '' ? `${how}, and it wrote nothing` : `${how}: ${text}`;
   return { kind: 'failed', type: 'exitCode', message, output };
 }
 

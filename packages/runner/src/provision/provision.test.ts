@@ -101,9 +101,9 @@ test.each([
   ['truncated', Buffer.alloc(0), {}, 'the image is empty'],
   ['truncated', gzipSync(Buffer.alloc(0)), {}, 'the image is empty'],
   ['truncated', emptyQcow2(0), {}, 'the image is empty'],
-] as const)('%s is found before anything is written', async (fault, file, declared, words) => {
+] as const)('%s is found before anything is written', async (fault, file, declared, text) => {
   const end = await disk.provision(file, { image: declared });
-  const message = expect.stringContaining(words);
+  const message = expect.stringContaining(text);
   expect(end).toEqual({ kind: 'failed', fault, message, begun: false });
   expect(untouched()).toBe(true);
 });
@@ -121,9 +121,9 @@ test.each([
   ['malformed', Buffer.concat([zstd(image), image]), {}, 'the zstd file is broken'],
   ['tooLarge', gzipSync(noise(7 * mib)), {}, 'the disk 6291456'],
 ] as const)('the writer finds %s while writing, and leaves nothing bootable', async (...given) => {
-  const [fault, file, declared, words] = given;
+  const [fault, file, declared, text] = given;
   const end = await disk.provision(file, { image: declared });
-  const message = expect.stringContaining(words);
+  const message = expect.stringContaining(text);
   expect(end).toEqual({ kind: 'failed', fault, message, begun: true });
   expect(headIsZero()).toBe(true);
 });

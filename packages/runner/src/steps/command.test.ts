@@ -259,8 +259,8 @@ describe('an image is refused', () => {
   test.each([
     ['for another user', { ...config, User: 'nobody' }, 'only root (0) is taken'],
     ['without a program', {}, 'names no program'],
-  ])('an image %s is refused', async (_, other, words) => {
-    expect(await failing({ image: writeImage([layer], { config: other }) })).toContain(words);
+  ])('an image %s is refused', async (_, other, text) => {
+    expect(await failing({ image: writeImage([layer], { config: other }) })).toContain(text);
   });
 
   test('an image for another machine is refused', async () => {
@@ -276,12 +276,12 @@ describe('an image is refused', () => {
 
   test('an image is refused for now when the agent does not serve it', async () => {
     const page = (): Page => ({ status: 503 });
-    const words = 'the agent does not serve the image';
+    const text = 'the agent does not serve the image';
     const safe = { rerunClass: RerunClass.SAFE };
-    expect(await failing({ page, order: safe })).toContain(`retryAfter: ${words}`);
+    expect(await failing({ page, order: safe })).toContain(`retryAfter: ${text}`);
     // Nothing has run: that is known, and its template decides the next action.
     const once = { rerunClass: RerunClass.NEVER_TWICE };
-    expect(await failing({ page, order: once })).toContain(`imageUnusable: ${words}`);
+    expect(await failing({ page, order: once })).toContain(`imageUnusable: ${text}`);
     expect(await failing({ page: () => ({ status: 404 }) })).toMatch(/^imageUnusable/);
   });
 });
@@ -325,12 +325,12 @@ test.each<[Record<string, string>, Rig['order'], string]>([
   [{}, { image: imageOf('registry.example.org/x:tag') }, 'must be named by its digest'],
   [{}, { image: imageOf('x') }, 'must begin with its registry'],
   [{}, { mode: agent.StepMode.CHECK }, 'can only be run'],
-])('the step refuses %o with %o', async (given, order, words) => {
+])('the step refuses %o with %o', async (given, order, text) => {
   const { end, requests } = rig(given, { order: order ?? {} });
   expect((await end).result).toMatchObject({
     kind: 'failed',
     type: 'invalidArgument',
-    message: expect.stringContaining(words),
+    message: expect.stringContaining(text),
   });
   expect(requests).toEqual([]);
 });

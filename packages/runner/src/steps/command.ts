@@ -183,7 +183,7 @@ async function runImage(
     if (kept !== undefined) return kept;
     context.progress(0, 'runs');
     const programs = withoutSecrets(parts.programs, command.secrets);
-    return await runProgram(context, saying(programs, leftOutWords(root)), request);
+    return await runProgram(context, saying(programs, leftOutText(root)), request);
   } finally {
     await root.remove();
   }
@@ -266,19 +266,19 @@ function ofRun(context: StepContext): Record<string, string> {
   return rest;
 }
 
-function leftOutWords({ leftOut: { count, names } }: CommandRoot): string {
+function leftOutText({ leftOut: { count, names } }: CommandRoot): string {
   if (count === 0) return '';
   const more = count > names.length ? ', …' : '';
   const named = `${names.join(', ')}${more}`;
   return `rackwright: ${count} devices and pipes of the image were left out: ${named}\n`;
 }
 
-/** Programs whose output begins with `words`. */
-function saying(programs: Programs, words: string): Programs {
-  if (words === '') return programs;
+/** Programs whose output begins with `text`. */
+function saying(programs: Programs, text: string): Programs {
+  if (text === '') return programs;
   return {
     start: (request, onOutput) => {
-      onOutput(new TextEncoder().encode(words));
+      onOutput(new TextEncoder().encode(text));
       return programs.start(request, onOutput);
     },
   };

@@ -88,7 +88,7 @@ class Script {
     });
   }
 
-  async #runCommand([command = '', ...words]: readonly string[]): Promise<boolean> {
+  async #runCommand([command = '', ...args]: readonly string[]): Promise<boolean> {
     this.#commands += 1;
     if (this.#commands > commandsMax) {
       this.#end = { kind: 'failed', message: `more than ${commandsMax} commands` };
@@ -98,31 +98,31 @@ class Script {
       case '':
         return true;
       case 'echo':
-        this.#actions.print(words.join(' '));
+        this.#actions.print(args.join(' '));
         return true;
       case 'set':
       case 'inc':
-        return this.#change(command, words);
+        return this.#change(command, args);
       case 'iseq':
-        return words[0] === words[1] || this.#fail(`${words.join(' and ')} differ`);
+        return args[0] === args[1] || this.#fail(`${args.join(' and ')} differ`);
       case 'goto':
-        return this.#goto(words[0] ?? '');
+        return this.#goto(args[0] ?? '');
       case 'sleep':
-        await this.#actions.sleep(Number(words[0]) * 1_000);
+        await this.#actions.sleep(Number(args[0]) * 1_000);
         return true;
       case 'exit':
-        this.#end = { kind: 'exit', code: Number(words[0] ?? 0) };
+        this.#end = { kind: 'exit', code: Number(args[0] ?? 0) };
         return true;
       default:
-        return await this.#runImageCommand(command, words);
+        return await this.#runImageCommand(command, args);
     }
   }
 
-  async #runImageCommand(command: string, words: readonly string[]): Promise<boolean> {
+  async #runImageCommand(command: string, args: readonly string[]): Promise<boolean> {
     switch (command) {
       case 'kernel':
       case 'initrd':
-        return await this.#load(command, words);
+        return await this.#load(command, args);
       case 'imgfree':
         this.#images = freeImages();
         return true;
@@ -151,10 +151,10 @@ class Script {
     return true;
   }
 
-  async #load(command: 'kernel' | 'initrd', words: readonly string[]): Promise<boolean> {
-    const named = words[0] === '--name';
-    const [url = '', ...rest] = named ? words.slice(2) : words;
-    const name = (named ? words[1] : undefined) ?? url.replace(/^.*\//, '');
+  async #load(command: 'kernel' | 'initrd', args: readonly string[]): Promise<boolean> {
+    const named = args[0] === '--name';
+    const [url = '', ...rest] = named ? args.slice(2) : args;
+    const name = (named ? args[1] : undefined) ?? url.replace(/^.*\//, '');
     try {
       const image = { name, arguments: rest.join(' '), bytes: await this.#actions.fetch(url) };
       if (command === 'kernel') this.#images.kernel = image;

@@ -89,8 +89,8 @@ async function bootUntilRunner(): Promise<string> {
   }
 }
 
-async function runUntilTakenAway(words: string): Promise<TakeAway> {
-  const args = ['--cmdline', words, '--state-dir', join(folder, 'run')];
+async function runUntilTakenAway(kernelArgs: string): Promise<TakeAway> {
+  const args = ['--cmdline', kernelArgs, '--state-dir', join(folder, 'run')];
   const disks = ['--file-disks', join(folder, 'disks'), '--dmi', join(folder, 'dmi.json')];
   for (;;) {
     const child = spawn(process.execPath, [machine.runnerProgram, ...args, ...disks], {

@@ -21,7 +21,7 @@ type Values = Record<string, Json>;
 /** Why a PATCH is refused: a message of DMTF's Base registry, and words. */
 export interface RefusedPatch {
   readonly key: string;
-  readonly words: string;
+  readonly text: string;
 }
 
 export class BiosPatches {
@@ -66,13 +66,13 @@ export class BiosPatches {
   patchBios(body: RedfishJsonObject): RefusedPatch | undefined {
     const wanted = body['Attributes'];
     if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted)) {
-      return { key: 'PropertyMissing', words: 'Attributes is missing' };
+      return { key: 'PropertyMissing', text: 'Attributes is missing' };
     }
     for (const [name, value] of Object.entries(wanted as RedfishJsonObject)) {
       const now = this.#values[name];
-      if (now === undefined) return { key: 'PropertyUnknown', words: `${name} is unknown` };
+      if (now === undefined) return { key: 'PropertyUnknown', text: `${name} is unknown` };
       if (typeof now !== typeof value) {
-        return { key: 'PropertyValueTypeError', words: `${name} is no ${typeof now}` };
+        return { key: 'PropertyValueTypeError', text: `${name} is no ${typeof now}` };
       }
     }
     this.#pending = { ...this.#pending, ...(wanted as Values) };
@@ -82,7 +82,7 @@ export class BiosPatches {
   patchBootOrder(wanted: Json | undefined): RefusedPatch | undefined {
     const known = (this.#bios?.bootOptions ?? []).map(({ id }) => id);
     const isRight = Array.isArray(wanted) && wanted.every((id) => known.some((one) => one === id));
-    if (!isRight) return { key: 'PropertyValueNotInList', words: 'BootOrder names what is not' };
+    if (!isRight) return { key: 'PropertyValueNotInList', text: 'BootOrder names what is not' };
     const order = wanted.map(String);
     if (this.#habits.bootOrderIn === 'settings') this.#pendingOrder = order;
     else this.#bootOrder = order;

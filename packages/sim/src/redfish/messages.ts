@@ -57,23 +57,23 @@ export function noContent(): RedfishAnswer {
   return { status: 204, headers: always, body: '' };
 }
 
-/** `key` is a message of DMTF's Base registry; `words` are what a person reads. */
+/** `key` is a message of DMTF's Base registry; `text` is what a person reads. */
 export function refusal(
   status: number,
   key: string,
-  words: string,
+  text: string,
   headers: Readonly<Record<string, string>> = {},
 ): RedfishAnswer {
   const errorBody = {
     '@odata.type': '#Message.v1_1_2.Message',
     MessageId: `Base.1.8.${key}`,
-    Message: words,
+    Message: text,
     MessageSeverity: 'Critical',
     Resolution: 'None.',
   };
   const error = {
     code: `Base.1.8.${key}`,
-    message: words,
+    message: text,
     '@Message.ExtendedInfo': [errorBody],
   };
   return json(status, { error }, headers);

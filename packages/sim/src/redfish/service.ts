@@ -229,8 +229,8 @@ export class RedfishService {
 
   #read({ method }: RedfishCall, resource: RedfishJsonObject): RedfishAnswer {
     if (method !== 'GET' && method !== 'HEAD') {
-      const words = `${method} is not for this resource`;
-      return refusal(405, 'OperationNotAllowed', words, { allow: 'GET, HEAD' });
+      const text = `${method} is not for this resource`;
+      return refusal(405, 'OperationNotAllowed', text, { allow: 'GET, HEAD' });
     }
     const { etags } = this.#habits;
     if (etags === 'none') return json(200, resource);
@@ -315,8 +315,8 @@ export class RedfishService {
 
   #reset(call: RedfishCall): RedfishAnswer {
     if (call.method !== 'POST') {
-      const words = 'an action is called by POST';
-      return refusal(405, 'OperationNotAllowed', words, { allow: 'POST' });
+      const text = 'an action is called by POST';
+      return refusal(405, 'OperationNotAllowed', text, { allow: 'POST' });
     }
     const type = parseObject(call.body)?.['ResetType'];
     if (typeof type !== 'string') {
@@ -389,8 +389,8 @@ export class RedfishService {
   /** Empty, but for the entry about that. */
   #clearLog({ method }: RedfishCall): RedfishAnswer {
     if (method !== 'POST') {
-      const words = 'an action is called by POST';
-      return refusal(405, 'OperationNotAllowed', words, { allow: 'POST' });
+      const text = 'an action is called by POST';
+      return refusal(405, 'OperationNotAllowed', text, { allow: 'POST' });
     }
     if (this.#fault.kind !== 'yesButNothing') this.#logEntries = 1;
     return noContent();
@@ -399,8 +399,8 @@ export class RedfishService {
   /** Away for a while, and without any session when it is back. */
   #restart({ method }: RedfishCall): RedfishAnswer {
     if (method !== 'POST') {
-      const words = 'an action is called by POST';
-      return refusal(405, 'OperationNotAllowed', words, { allow: 'POST' });
+      const text = 'an action is called by POST';
+      return refusal(405, 'OperationNotAllowed', text, { allow: 'POST' });
     }
     if (this.#fault.kind !== 'yesButNothing') this.#goAway();
     return noContent();
@@ -496,5 +496,5 @@ export class RedfishService {
 }
 
 function answerOf(refused: RefusedPatch | undefined): RedfishAnswer {
-  return refused === undefined ? noContent() : refusal(400, refused.key, refused.words);
+  return refused === undefined ? noContent() : refusal(400, refused.key, refused.text);
 }

@@ -121,7 +121,7 @@ const createToken = buildCommand({
     }
     printLines(io, [made.secret]);
     const until = instant(made.token?.expireTime);
-    const scope = scopeWords(made.token?.scope);
+    const scope = scopeText(made.token?.scope);
     io.err.write(`${flags.role} for ${scope}, until ${until}. It is shown only now.\n`);
   },
 });
@@ -152,7 +152,7 @@ function columns({ clock }: CommandIo): TextColumn<Token>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'ROLE', value: ({ role }) => enumName('Role', role) },
-    { title: 'SCOPE', value: ({ scope }) => scopeWords(scope), widthMin: 10 },
+    { title: 'SCOPE', value: ({ scope }) => scopeText(scope), widthMin: 10 },
     { title: 'EXPIRES', value: ({ expireTime }) => ago(clock, expireTime) || 'never' },
     { title: 'LAST USED', value: (each) => ago(clock, each.lastUsedTime), dropOrder: 3 },
     { title: 'BY', value: ({ createdBy }) => createdBy, dropOrder: 2 },
@@ -226,7 +226,7 @@ export const whoAmI = buildCommand({
     printFields(this.io, [
       ['name', caller.actor],
       ['role', enumName('Role', caller.role)],
-      ['scope', scopeWords(caller.scope)],
+      ['scope', scopeText(caller.scope)],
       [token === '' ? 'identity provider' : 'token', token === '' ? issuer : token],
       ['expires', expireTime === undefined ? 'never' : until],
     ]);
@@ -244,7 +244,7 @@ export const tokenRoutes = buildRouteMap({
   docs: { brief: briefs.token },
 });
 
-function scopeWords(scope: Scope | undefined): string {
+function scopeText(scope: Scope | undefined): string {
   const { racks = [], pools = [] } = scope ?? {};
   const words = [...racks, ...pools.map((pool) => `pool ${pool}`)];
   return words.length === 0 ? 'everything' : words.join(', ');

@@ -22,7 +22,7 @@ type Client = Parameters<Parameters<typeof withDiscovery>[2]>[0];
 interface Change {
   readonly kind: 'create' | 'update';
   readonly line: ManifestLine;
-  readonly words: string;
+  readonly text: string;
 }
 
 const updateMask = { paths: ['match', 'labels', 'spec'] };
@@ -59,7 +59,7 @@ export const importExpected = buildCommand({
       const changes = lines.flatMap((line) => changeOf(line, byName) ?? []);
       printLines(
         io,
-        changes.map(({ words }) => words),
+        changes.map(({ text }) => text),
       );
       await tryAll(io, discovery, changes, file);
       if (!flags.dryRun)
@@ -94,7 +94,7 @@ function changeOf(
   byName: ReadonlyMap<string, ExpectedHost>,
 ): Change | undefined {
   const before = byName.get(`expectedHosts/${line.hostId}`);
-  if (before === undefined) return { kind: 'create', line, words: `+ ${line.hostId}` };
+  if (before === undefined) return { kind: 'create', line, text: `+ ${line.hostId}` };
   const next = clone(ExpectedHostSchema, before);
   Object.assign(next, {
     match: line.expected.match,
@@ -102,8 +102,8 @@ function changeOf(
     spec: line.expected.spec,
   });
   if (equals(ExpectedHostSchema, before, next)) return undefined;
-  const words = differences(toJson(ExpectedHostSchema, before), toJson(ExpectedHostSchema, next));
-  return { kind: 'update', line, words: `~ ${line.hostId}: ${words.join(', ')}` };
+  const texts = differences(toJson(ExpectedHostSchema, before), toJson(ExpectedHostSchema, next));
+  return { kind: 'update', line, text: `~ ${line.hostId}: ${texts.join(', ')}` };
 }
 
 /** "match.serial a → b" for each text that differs. */
@@ -165,6 +165,6 @@ function summary(
   const created = changes.filter(({ kind }) => kind === 'create').length;
   const changed = changes.length - created;
   const same = lines.length - changes.length;
-  const words = `${created} new, ${changed} changed, ${same} as they were`;
-  return dryRun ? `${words}; nothing was changed` : words;
+  const text = `${created} new, ${changed} changed, ${same} as they were`;
+  return dryRun ? `${text}; nothing was changed` : text;
 }

@@ -134,6 +134,6 @@ function reportLines(file: string, report: CertificateReport): string[] {
   if (statement === undefined) return [heading, ...lines];
   const { host, device, method, level, verdict } = statement;
   const deviceText = `${device.model} ${device.serial} of ${host.name}`;
-  const words = `${verdict.kind} by ${method}, level ${level ?? 'none'}`;
-  return [`${heading}: ${clean(deviceText)}: ${clean(words)}`, ...lines];
+  const message = `${verdict.kind} by ${method}, level ${level ?? 'none'}`;
+  return [`${heading}: ${clean(deviceText)}: ${clean(message)}`, ...lines];
 }

@@ -55,14 +55,14 @@ const commands = [
   ['provision', ['host', 'provision', '--filter', 'state = available', 'registry.example/os:2']],
 ] as const;
 
-describe.each(commands)('%s by %j', (method, words) => {
+describe.each(commands)('%s by %j', (method, args) => {
   // Many hosts are agreed to by their number, which nobody types by habit.
-  const yesWord = words.some((word) => /^--(rack|filter)$/.test(word)) ? '1' : 'y';
+  const yesWord = args.some((word) => /^--(rack|filter)$/.test(word)) ? '1' : 'y';
   const run = async (more: readonly string[], answers: readonly string[] = []) => {
     const { asked, connect } = controlPlane();
     const questions: string[] = [];
     const given = { environment, files, connect, answers, asked: questions };
-    return { ...(await runOver([...words, ...more], given)), asked, questions };
+    return { ...(await runOver([...args, ...more], given)), asked, questions };
   };
 
   test('does nothing where nobody can be asked', async () => {

@@ -71,13 +71,13 @@ export function oneCommand<Item>({ brief, collection, argument, call, show }: On
 }
 
 /** Shows a removed resource: as JSON, or "NAME deleted". */
-export function showGone<D extends DescMessage>(schema: D, words: string) {
+export function showGone<D extends DescMessage>(schema: D, text: string) {
   return (
     io: CommandIo,
     { output }: SharedFlags,
     gone: MessageShape<D> & { name: string },
   ): void => {
     if (isForPrograms(output)) printAs(io, output, schema, gone);
-    else printLines(io, [`${gone.name} ${words}`]);
+    else printLines(io, [`${gone.name} ${text}`]);
   };
 }

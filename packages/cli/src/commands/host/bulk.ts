@@ -46,7 +46,7 @@ type Result = 'done' | 'refused' | 'failed' | 'stuck' | 'late' | 'not asked';
 interface Outcome {
   readonly name: string;
   readonly result: Result;
-  readonly words: string;
+  readonly text: string;
   readonly code: number;
 }
 
@@ -101,19 +101,19 @@ export async function askMany(
 }
 
 function notAsked({ name }: Host): Outcome {
-  return { name, result: 'not asked', words: '', code: exitCodes.interrupted };
+  return { name, result: 'not asked', text: '', code: exitCodes.interrupted };
 }
 
 /** Invariant 2. */
 async function outcomeOf(work: BulkWork, { name, ...host }: Host): Promise<Outcome> {
   try {
-    const words = stateText(await work.ask({ name, ...host }));
-    return { name, result: 'done', words, code: exitCodes.done };
+    const text = stateText(await work.ask({ name, ...host }));
+    return { name, result: 'done', text, code: exitCodes.done };
   } catch (error) {
     const result = resultOf(error);
     if (result === undefined) throw error;
-    const words = errorText(error);
-    return { name, result, words, code: exitCodeOf(error) };
+    const text = errorText(error);
+    return { name, result, text, code: exitCodeOf(error) };
   }
 }
 
@@ -138,7 +138,7 @@ function printReport(io: CommandIo, output: OutputKind, report: readonly Outcome
     printValue(
       io,
       output,
-      report.map(({ name, result, words }) => ({ name, result, message: words })),
+      report.map(({ name, result, text }) => ({ name, result, message: text })),
     );
   } else printTable(io, output, columns, report);
 }
@@ -146,20 +146,20 @@ function printReport(io: CommandIo, output: OutputKind, report: readonly Outcome
 const columns = [
   { title: 'HOST', value: ({ name }: Outcome) => name },
   { title: 'OUTCOME', value: ({ result }: Outcome) => result },
-  { title: 'WORDS', value: ({ words }: Outcome) => words, widthMin: 20 },
+  { title: 'WORDS', value: ({ text }: Outcome) => text, widthMin: 20 },
 ];
 
 function judge(io: CommandIo, report: readonly Outcome[]): void {
   const others = report.filter(({ result }) => result !== 'done');
   const [first] = others;
-  const words = `${others.length} of ${counted(report.length, 'host')} not done`;
+  const text = `${others.length} of ${counted(report.length, 'host')} not done`;
   if (io.signal.aborted) {
-    throw new InterruptedError(`${words}; what was begun goes on: \`rackwright host watch\``);
+    throw new InterruptedError(`${text}; what was begun goes on: \`rackwright host watch\``);
   }
   if (first === undefined) return;
   const isOneReason =
     others.length === report.length && others.every(({ code }) => code === first.code);
-  throw new NotAllDone(words, isOneReason ? first.code : exitCodes.partlyDone);
+  throw new NotAllDone(text, isOneReason ? first.code : exitCodes.partlyDone);
 }
 
 /** One id cannot name many requests: each host has its own. */

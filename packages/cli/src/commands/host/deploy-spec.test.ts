@@ -57,8 +57,8 @@ test.each([
   [{ userData: 'bad.bin' }, 'bad.bin is no UTF-8 text'],
   [{ metaData: ['role'] }, '--meta-data is "role"; it must be NAME=VALUE'],
   [{ proofTimeout: 'soon' }, '--proof-timeout is "soon"; it must be like'],
-] as const)('%o is refused with its flag', async (flags, words) => {
-  await expect(read(flags)).rejects.toThrow(words);
+] as const)('%o is refused with its flag', async (flags, text) => {
+  await expect(read(flags)).rejects.toThrow(text);
 });
 
 test('hints of a root disk are read, shown, and lifted', () => {
@@ -71,8 +71,8 @@ test('hints of a root disk are read, shown, and lifted', () => {
   expect(parseRootDisk(['none'])).toBeUndefined();
   expect(() => parseRootDisk(['serail=S1'])).toThrow('--root-disk knows no "serail"; there are');
   for (const size of ['big', '480GB']) {
-    const words = `--root-disk size is "${size}"; it must be the exact number of bytes`;
-    expect(() => parseRootDisk([`size=${size}`])).toThrow(words);
+    const text = `--root-disk size is "${size}"; it must be the exact number of bytes`;
+    expect(() => parseRootDisk([`size=${size}`])).toThrow(text);
   }
   expect(() => parseRootDisk(['min-size=480Gb'])).toThrow('it must be a number of bytes, or with');
   expect(() => parseRootDisk(['rotational=1'])).toThrow('it must be yes or no');

@@ -85,11 +85,11 @@ function controlPlane([answer = {}, ...told]: readonly Status[], older?: RunInit
 
 async function waited(
   statuses: readonly Status[],
-  words: readonly string[] = ['clean'],
+  commandArgs: readonly string[] = ['clean'],
   given: GivenWorld & { readonly older?: RunInit } = {},
 ) {
   const connect = controlPlane(statuses, given.older);
-  const args = ['host', ...words, 'h1', '--yes', '--wait'];
+  const args = ['host', ...commandArgs, 'h1', '--yes', '--wait'];
   return runOver(args, { ...settings, connect, ...given });
 }
 

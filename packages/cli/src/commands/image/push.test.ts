@@ -69,11 +69,11 @@ describe('image push', () => {
     [['os.raw', reference, '--compression', 'gzip'], 'os.raw is no gzip file'],
     [['os.raw', reference, '--initrd', 'i'], '--initrd and --kernel-arguments need --kernel'],
     [['os.raw', reference, '--username', 'robot'], 'give --username and a password'],
-  ])('%o is refused, and nothing is sent', async (given, words) => {
+  ])('%o is refused, and nothing is sent', async (given, text) => {
     const { web, requests } = registry();
     const { code, err } = await runOver(['image', 'push', ...given], { files, web });
     expect([code, requests]).toEqual([2, []]);
-    expect(err).toContain(words);
+    expect(err).toContain(text);
   });
 
   test('a registry that refuses is named, and no password is shown', async () => {

@@ -181,9 +181,9 @@ async function contentOf(
     const content = await hashed(unpack(compression, packed, refuse, never));
     return { contentBytes: content.sizeBytes, contentDigest: content.digest };
   } catch (error) {
-    const words = errorText(error);
+    const text = errorText(error);
     const right = 'say what it is by --compression';
-    throw new UsageError(`${path} is no ${compression} file: ${words}; ${right}`, { cause: error });
+    throw new UsageError(`${path} is no ${compression} file: ${text}; ${right}`, { cause: error });
   }
 }
 
@@ -192,8 +192,8 @@ async function readWhole(io: CommandIo, path: string): Promise<Omit<LayerFile, '
   try {
     return { path, title: nameOf(path), ...(await hashed(chunksOf(io, path))) };
   } catch (error) {
-    const words = errorText(error);
-    throw new UsageError(`${path} cannot be read: ${words}`, { cause: error });
+    const text = errorText(error);
+    throw new UsageError(`${path} cannot be read: ${text}`, { cause: error });
   }
 }
 

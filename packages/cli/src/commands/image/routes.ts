@@ -88,8 +88,8 @@ const prefetchImage = buildCommand({
     show(this.io, flags, images);
     if (refusals.length === 0) return;
     for (const refusal of refusals) this.io.err.write(`${describeFailure(refusal)}\n`);
-    const words = `${refusals.length} of ${counted(names.length, 'rack')} refused`;
-    throw new NotAllDone(words, exitCodes.partlyDone);
+    const text = `${refusals.length} of ${counted(names.length, 'rack')} refused`;
+    throw new NotAllDone(text, exitCodes.partlyDone);
   },
 });
 

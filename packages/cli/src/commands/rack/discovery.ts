@@ -106,8 +106,8 @@ async function readRules(io: CommandIo, file: string): Promise<AcceptanceRule[]>
     try {
       return fromJson(AcceptanceRuleSchema, rule);
     } catch (cause) {
-      const words = errorText(cause);
-      throw new UsageError(`${file}:${lines.linePos(item?.range?.[0] ?? 0).line}: ${words}`);
+      const text = errorText(cause);
+      throw new UsageError(`${file}:${lines.linePos(item?.range?.[0] ?? 0).line}: ${text}`);
     }
   });
 }

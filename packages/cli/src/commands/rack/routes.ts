@@ -134,7 +134,7 @@ export const rackRoutes = buildRouteMap({
 });
 
 /** "foreign-dhcp-server" */
-function faultWords({ status }: Rack): string {
+function faultText({ status }: Rack): string {
   const words = (status?.faults ?? []).map(({ type }) => enumName('RackFaultType', type));
   return [...new Set(words)].join(', ');
 }
@@ -149,7 +149,7 @@ function columns({ clock }: CommandIo, freezes: Freezes): TextColumn<Rack>[] {
       value: ({ status }) => ago(clock, status?.lastSeenTime),
       dropOrder: 1,
     },
-    { title: 'FAULTS', value: faultWords, widthMin: 12 },
+    { title: 'FAULTS', value: faultText, widthMin: 12 },
     { title: 'VERSION', value: ({ status }) => status?.agentVersion ?? '', dropOrder: 2 },
     { title: 'DISPLAY NAME', value: ({ spec }) => spec?.displayName ?? '', widthMin: 12 },
   ];

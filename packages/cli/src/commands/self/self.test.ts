@@ -79,8 +79,8 @@ function fleetOf(count: number) {
 }
 
 describe('completion', () => {
-  const propose = async (words: readonly string[], given: GivenWorld = {}) => {
-    const { code, out, err } = await runOver(['__complete', ...words], given);
+  const propose = async (args: readonly string[], given: GivenWorld = {}) => {
+    const { code, out, err } = await runOver(['__complete', ...args], given);
     expect([code, err]).toEqual([0, '']);
     return out
       .split('\n')
