@@ -37,7 +37,7 @@ const mentions: readonly string[] = [
 
 interface Advised {
   readonly place: string;
-  readonly words: readonly string[];
+  readonly args: readonly string[];
 }
 
 /** The commands in the texts of a file; in comments there are none that anybody is told. */
@@ -50,7 +50,7 @@ function advisedIn({ path, text }: { readonly path: string; readonly text: strin
     .replaceAll(/\$\{([^{}]*)\}/g, (_, source: string) => computed[source] ?? 'x')
     .replaceAll(/\\[`n]/g, '\n');
   return [...lines.matchAll(/\brackwright ((?:[a-z][a-z-]*)(?: [^\s'"`;,()“”…]+)*)/g)].map(
-    ([, words = '']) => ({ place: path, words: words.replace(/[.:]$/, '').split(' ') }),
+    ([, text = '']) => ({ place: path, args: text.replace(/[.:]$/, '').split(' ') }),
   );
 }
 
@@ -64,10 +64,10 @@ test('the search finds the advised commands', () => {
 
 test('every command that is advised can be typed as it stands', async () => {
   const refused: string[] = [];
-  for (const { place, words } of commands) {
-    if (mentions.includes(words.join(' '))) continue;
-    const { code, err } = await parseCommand(words);
-    if (code === exitCodes.usage) refused.push(`${place}: ${words.join(' ')}: ${err.trim()}`);
+  for (const { place, args } of commands) {
+    if (mentions.includes(args.join(' '))) continue;
+    const { code, err } = await parseCommand(args);
+    if (code === exitCodes.usage) refused.push(`${place}: ${args.join(' ')}: ${err.trim()}`);
   }
   expect(refused).toEqual([]);
 });

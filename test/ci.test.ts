@@ -24,8 +24,8 @@ function rowsOf(script: string): Row[] {
   });
 }
 
-function repeated(words: readonly string[]): string[] {
-  return words.filter((word, at) => words.indexOf(word) < at);
+function repeated(args: readonly string[]): string[] {
+  return args.filter((word, at) => args.indexOf(word) < at);
 }
 
 const rows = rowsOf(readFileSync(join(root, '.ci/run'), 'utf8'));

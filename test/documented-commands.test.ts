@@ -15,12 +15,12 @@ const shellWord = /"(?:\$\([^)]*\)|[^"])*"|'[^']*'|[|;&<>#]|(?:[^\s"'|;&<>#\\]|\
 
 /** Words up to the first operator of the shell or comment. */
 function wordsOf(line: string): string[] {
-  const words: string[] = [];
+  const args: string[] = [];
   for (const [word] of line.matchAll(shellWord)) {
     if (/^[|;&<>#]$/.test(word)) break;
-    words.push(word.replaceAll(/["']/g, ''));
+    args.push(word.replaceAll(/["']/g, ''));
   }
-  return words;
+  return args;
 }
 
 /** The commands of code blocks: lines indented by four, with their continuation lines. */
@@ -28,7 +28,7 @@ function commandsInBlocks({ path, text }: SourceFile) {
   const lines = text.replaceAll(/ \\\n\s+/g, ' ').split('\n');
   return lines.flatMap((line) => {
     const [, command] = /^ {4}(?:.* \| )?(?:npx )?rackwright ([a-z].*)$/.exec(line) ?? [];
-    return command === undefined ? [] : [{ path, words: wordsOf(command) }];
+    return command === undefined ? [] : [{ path, args: wordsOf(command) }];
   });
 }
 
@@ -38,18 +38,18 @@ function commandsInSentences({ path, text }: SourceFile) {
   const spans = [...sentences.matchAll(/`(?:npx )?(rackwright )?([a-z][^`]*)`/g)];
   return spans.flatMap(([, program, command = '']) => {
     const isCommand = program !== undefined || /^(host|rack|fleet|pool) [a-z-]+ /.test(command);
-    return isCommand ? [{ path, words: wordsOf(command) }] : [];
+    return isCommand ? [{ path, args: wordsOf(command) }] : [];
   });
 }
 
 /** Refusals of a word or a flag, not of a value or of a file that is not there. */
 const isUnknown = /has no (?:command|flag) |is one argument too many/;
 
-async function refusalsOf(commands: readonly { path: string; words: readonly string[] }[]) {
+async function refusalsOf(commands: readonly { path: string; args: readonly string[] }[]) {
   const refused: string[] = [];
-  for (const { path, words } of commands) {
-    const { err } = await parseCommand(words);
-    if (isUnknown.test(err)) refused.push(`${path}: ${words.join(' ')}: ${err.trim()}`);
+  for (const { path, args } of commands) {
+    const { err } = await parseCommand(args);
+    if (isUnknown.test(err)) refused.push(`${path}: ${args.join(' ')}: ${err.trim()}`);
   }
   return refused;
 }
@@ -58,15 +58,13 @@ test('the search finds the commands of blocks and of sentences', () => {
   const text =
     'As `host get h1` says:\n\n    npx rackwright host list \\\n      --rack r1 > file  # all\n';
   const file = { path: 'a.md', text };
-  expect(commandsInBlocks(file).map(({ words }) => words.join(' '))).toEqual([
-    'host list --rack r1',
-  ]);
-  expect(commandsInSentences(file).map(({ words }) => words.join(' '))).toEqual(['host get h1']);
+  expect(commandsInBlocks(file).map(({ args }) => args.join(' '))).toEqual(['host list --rack r1']);
+  expect(commandsInSentences(file).map(({ args }) => args.join(' '))).toEqual(['host get h1']);
 });
 
 test('the search finds a command and a flag that do not exist', async () => {
   const commands = ['host plan HOST clean', 'host list --racks r1', 'host get h1 h2'];
-  const given = commands.map((command) => ({ path: 'a.md', words: wordsOf(command) }));
+  const given = commands.map((command) => ({ path: 'a.md', args: wordsOf(command) }));
   expect(await refusalsOf(given)).toHaveLength(commands.length);
 });
 

@@ -17,7 +17,7 @@ test('a file that has ended may be silent, whatever is told of its tests afterwa
   onTestFinished(() => void vi.useRealTimers());
   const ended: string[] = [];
   const patience = { importMs: 1_000, hookMs: 1_000, graceMs: 1_000 };
-  const reporter = overdueReporter(patience, (words) => ended.push(words));
+  const reporter = overdueReporter(patience, (text) => ended.push(text));
   reporter.onTestRunStart();
   reporter.onTestModuleQueued(moduleOf([]));
   // As Vitest does it: another object for the same file.

@@ -38,7 +38,7 @@ export function silenceMaxMs(timeoutsMs: readonly number[], patience: Patience):
 }
 
 /** The reporter for vitest's configuration; `end` gets what to say, and ends the run. */
-export function overdueReporter(patience: Patience, end: (words: string) => void) {
+export function overdueReporter(patience: Patience, end: (text: string) => void) {
   // By file: Vitest makes another object of a module once its tests are known.
   const heard = new Map<string, { readonly module: TestFile; readonly atMs: number }>();
   const begin = (module: TestFile) =>
@@ -77,7 +77,7 @@ function describe(module: TestFile, silentMs: number): string {
 }
 
 /** Ends this process; for a run with a warden, which ends the others. */
-export function endRun(words: string): void {
-  console.error(`${words} The run is ended.`);
+export function endRun(text: string): void {
+  console.error(`${text} The run is ended.`);
   process.exit(1);
 }

@@ -22,7 +22,7 @@ export interface ParsedCommand {
 }
 
 /** Runs a command as far as the connection that it would make; without `rackwright`. */
-export async function parseCommand(words: readonly string[]): Promise<ParsedCommand> {
+export async function parseCommand(commandArgs: readonly string[]): Promise<ParsedCommand> {
   let err = '';
   const files = ['FILE', 'token', 'ca'];
   const io: CommandIo = {
@@ -53,6 +53,6 @@ export async function parseCommand(words: readonly string[]): Promise<ParsedComm
     },
     signal: new AbortController().signal,
   };
-  const args = words.map((word) => values.find(([shape]) => shape.test(word))?.[1] ?? word);
+  const args = commandArgs.map((word) => values.find(([shape]) => shape.test(word))?.[1] ?? word);
   return { code: await runCli(args, io), err };
 }

@@ -127,8 +127,8 @@ function apt(args: readonly string[], advice: string): void {
     timeout: 900_000,
   });
   if (done.status === 0) return;
-  const words = (done.stderr ?? '').split('\n').filter((line) => line.startsWith('E:'));
-  throw new Error([`apt-get ${args[0]} failed`, ...words, advice].filter(Boolean).join('; '));
+  const errors = (done.stderr ?? '').split('\n').filter((line) => line.startsWith('E:'));
+  throw new Error([`apt-get ${args[0]} failed`, ...errors, advice].filter(Boolean).join('; '));
 }
 
 async function fetchNatsServer(): Promise<void> {
@@ -184,9 +184,9 @@ async function unpackPackages(
   const packages = await archive.describe(names);
   const versions = packages.map(({ name, version }) => `${name} ${version}\n`).join('');
   const stamp = join(folder, 'versions');
-  const words = versions.trim().replaceAll('\n', ', ');
+  const text = versions.trim().replaceAll('\n', ', ');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === versions) {
-    say(`unpacked packages are there: ${words}`);
+    say(`unpacked packages are there: ${text}`);
     return;
   }
   const fresh = `${folder}.new-${process.pid}`;
@@ -198,7 +198,7 @@ async function unpackPackages(
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
-  say(`unpacked ${words}`);
+  say(`unpacked ${text}`);
 }
 
 /** Servers and loaders for this machine. */

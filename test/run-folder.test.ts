@@ -23,7 +23,7 @@ const run = `
 /** The folder and the processes on it, as far as they are there. */
 function left(folder: string): string[] {
   const folders = existsSync(folder) ? [folder] : [];
-  return [...folders, ...processesOf(folder).map(({ words }) => words)];
+  return [...folders, ...processesOf(folder).map(({ commandLine }) => commandLine)];
 }
 
 test.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(

@@ -59,14 +59,14 @@ export function processesOfRun(folder: string): FoundProcess[] {
   // A run within this one has a folder in ours.
   const isOurs = (each: string) => each === assignment || each.startsWith(`${assignment}/`);
   const grouped = new Set(groupsOf(folder).flatMap(membersOf));
-  return processesWith(({ pid, words, environment }) => {
-    return words.includes(folder) || environment().some(isOurs) || grouped.has(pid);
+  return processesWith(({ pid, commandLine, environment }) => {
+    return commandLine.includes(folder) || environment().some(isOurs) || grouped.has(pid);
   });
 }
 
 /** Ends what does not end by itself, and answers how many that were. */
 async function endRun(folder: string): Promise<number> {
-  const isWarden = ({ words }: FoundProcess) => words.includes('warden.main.ts');
+  const isWarden = ({ commandLine }: FoundProcess) => commandLine.includes('warden.main.ts');
   const tests = () => processesOfRun(folder).filter((each) => !isWarden(each));
   await ended(tests, graceMs);
   const count = tests().length;

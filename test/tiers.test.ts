@@ -6,9 +6,9 @@ import { secondsOfRun, tiers } from './tiers.ts';
 
 /** A pattern, once with each word of its first braces. */
 function patternsOf(pattern: string): string[] {
-  const [, before, words = '', after] = /^(.*?)\{([^}]*)\}(.*)$/.exec(pattern) ?? [];
+  const [, before, choices = '', after] = /^(.*?)\{([^}]*)\}(.*)$/.exec(pattern) ?? [];
   if (before === undefined) return [pattern];
-  return words.split(',').map((word) => `${before}${word}${after}`);
+  return choices.split(',').map((word) => `${before}${word}${after}`);
 }
 
 test('each pattern of a tier takes a file, and so does each word of its first braces', () => {

@@ -166,11 +166,11 @@ describe('a server that poses as the control plane', () => {
 describe('on every port of the control plane', () => {
   test('plain text gets no answer but an alert and the end of the connection', async () => {
     for (const [name, port] of ports()) {
-      for (const words of [
+      for (const text of [
         'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
         'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
       ]) {
-        const answer = await answerTo(port, words);
+        const answer = await answerTo(port, text);
         expect(answer.length, name).toBeLessThanOrEqual(7);
         expect([undefined, tlsAlert], name).toContain(answer[0]);
       }
@@ -243,10 +243,10 @@ async function rackList(port: number, ca: string) {
   return { code: Number(code), err };
 }
 
-function answerTo(port: number, words: string): Promise<Buffer> {
+function answerTo(port: number, text: string): Promise<Buffer> {
   return new Promise((resolve) => {
     const parts: Buffer[] = [];
-    const socket = connectPlain(port, '127.0.0.1', () => socket.write(words));
+    const socket = connectPlain(port, '127.0.0.1', () => socket.write(text));
     socket.on('data', (part) => parts.push(part));
     socket.on('error', () => undefined);
     socket.on('close', () => resolve(Buffer.concat(parts)));

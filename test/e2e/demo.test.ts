@@ -62,8 +62,8 @@ function startDemo(...args: string[]) {
 
 /** `before` are the words of a command that runs another one. */
 function startAs(before: readonly string[], args: readonly string[]) {
-  const [file = '', ...words] = [...before, process.execPath, program, ...args];
-  const child = spawn(file, words, {
+  const [file = '', ...programArgs] = [...before, process.execPath, program, ...args];
+  const child = spawn(file, programArgs, {
     env: { PATH: process.env['PATH'], TMPDIR: folder, ...compileCache() },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -82,7 +82,7 @@ function startAs(before: readonly string[], args: readonly string[]) {
 }
 
 function processes(): string[] {
-  return processesOf(folder).map(({ words }) => words);
+  return processesOf(folder).map(({ commandLine }) => commandLine);
 }
 
 /** Every port that the configuration files of the running demo name. */
@@ -192,8 +192,8 @@ test(
       'setpriv',
       ...['--reuid', `${nobody}`, '--regid', `${nobody}`, '--clear-groups'],
     ];
-    const [setpriv = '', ...words] = asNobody;
-    const mayRead = spawnSync(setpriv, [...words, process.execPath, '--check', program]);
+    const [setpriv = '', ...programArgs] = asNobody;
+    const mayRead = spawnSync(setpriv, [...programArgs, process.execPath, '--check', program]);
     if (mayRead.status !== 0) return context.skip('another user cannot read this clone');
     chownSync(folder, nobody, nobody);
     const path = join(folder, 'script');

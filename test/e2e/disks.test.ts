@@ -50,11 +50,11 @@ async function cleanedIn(rack: Rack, { name }: MachinePlan): Promise<Cleaned> {
   return { rack, folder, host };
 }
 
-async function expectFailure({ rack, host }: Cleaned, type: FailureName, words: readonly string[]) {
+async function expectFailure({ rack, host }: Cleaned, type: FailureName, texts: readonly string[]) {
   const { status } = host;
   const message = status?.run?.error?.message ?? '';
   expect(status?.run?.error?.type, message).toBe(failureTypeOf(type));
-  for (const word of words) expect(message).toContain(word);
+  for (const word of texts) expect(message).toContain(word);
   expect(status?.state).toBe(HostState.MANAGEABLE);
   expect(status?.dirty).toBe(true);
   const pageSize = 1_000;

@@ -152,9 +152,9 @@ export class Box {
   }
 
   /** Lines whose message holds the words. */
-  said(words: string): Line[] {
+  said(text: string): Line[] {
     return this.lines.filter(({ message, fields }) => {
-      return `${message} ${JSON.stringify(fields)}`.includes(words);
+      return `${message} ${JSON.stringify(fields)}`.includes(text);
     });
   }
 }

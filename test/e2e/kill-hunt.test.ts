@@ -45,7 +45,7 @@ describe.concurrent('an agent that dies at a disk, with delays', () => {
     }, async () => {
       const [drawn] = fc.sample(delays, { seed, numRuns: 1 });
       if (drawn === undefined) throw new Error('nothing was drawn');
-      const words = `seed ${seed}: ${JSON.stringify(drawn)}`;
+      const text = `seed ${seed}: ${JSON.stringify(drawn)}`;
       const { boundary: name, occurrence, restartDelayMs, disks } = drawn;
       const rack = await Rack.start({
         machines: [machineWith([faultsOf(disks[0]), faultsOf(disks[1])])],
@@ -60,7 +60,7 @@ describe.concurrent('an agent that dies at a disk, with delays', () => {
         ended.abort();
         await stalls;
         const judged = judgeClean(onlyRow(rack), 'agent');
-        const detail = `${words}\n${rack.logs()}`;
+        const detail = `${text}\n${rack.logs()}`;
         expect(judged, detail).toEqual({ lives: 2, formats: 1, left: [] });
       } finally {
         ended.abort();

@@ -7,7 +7,7 @@ const endTimeoutMs = 30_000;
 export interface FoundProcess {
   readonly pid: number;
   /** Program and arguments. */
-  readonly words: string;
+  readonly commandLine: string;
 }
 
 /** What can be told of a process of this user, and of every one by root. */
@@ -22,15 +22,15 @@ export function processesWith(asked: (facts: ProcessFacts) => boolean): FoundPro
   return pids.flatMap((name) => {
     const pid = Number(name);
     if (pid === process.pid) return [];
-    const words = stringsOf(name, 'cmdline').join(' ');
+    const commandLine = stringsOf(name, 'cmdline').join(' ');
     const environment = () => stringsOf(name, 'environ');
-    return asked({ pid, words, environment }) ? [{ pid, words }] : [];
+    return asked({ pid, commandLine, environment }) ? [{ pid, commandLine }] : [];
   });
 }
 
 /** Processes with the folder anywhere among their words, but for this one. */
 export function processesOf(folder: string): FoundProcess[] {
-  return processesWith(({ words }) => words.includes(folder));
+  return processesWith(({ commandLine }) => commandLine.includes(folder));
 }
 
 /** Empty for a process that has ended since it was listed, and for a file of another user. */
@@ -55,7 +55,7 @@ export async function endProcesses(find: () => readonly FoundProcess[]): Promise
     const found = find();
     if (found.length === 0) return;
     if (Date.now() > endMs) {
-      throw new Error(`still there: ${found.map(({ words }) => words).join('; ')}`);
+      throw new Error(`still there: ${found.map(({ commandLine }) => commandLine).join('; ')}`);
     }
     for (const { pid } of found) {
       try {

@@ -235,11 +235,11 @@ export class Rack {
     const controlplane = this.#controlPlaneConfiguration('controlplane', operators, agents);
     const replica = this.#controlPlaneConfiguration('replica', replicaOperators, replicaAgents);
     const tool = join(this.folder, 'ipmitool');
-    const words = [standIn, process.execPath, this.#program('machine')];
-    words.push(join(this.folder, 'machines'));
+    const args = [standIn, process.execPath, this.#program('machine')];
+    args.push(join(this.folder, 'machines'));
     // The agent's tools get no environment; the machines that this one starts need Node's cache.
     const cache = Object.entries(compileCache()).map(([name, value]) => `${name}='${value}' `);
-    writeFileSync(tool, `#!/bin/sh\n${cache.join('')}exec ${words.join(' ')} "$@"\n`);
+    writeFileSync(tool, `#!/bin/sh\n${cache.join('')}exec ${args.join(' ')} "$@"\n`);
     chmodSync(tool, 0o755);
     const named = (name: string) => ({ name, path: join(this.folder, name) });
     for (const [name, size] of Object.entries(fileSizes)) {
@@ -392,8 +392,8 @@ export class Rack {
   /** A rack of sources joins as people do, others without another process. */
   async #join(address: string, token: string): Promise<void> {
     if (this.#options.programs === 'source') {
-      const words = ['join', address, token, '--config', join(this.folder, 'agent.json')];
-      await run(process.execPath, [this.#program('agent'), ...words]);
+      const args = ['join', address, token, '--config', join(this.folder, 'agent.json')];
+      await run(process.execPath, [this.#program('agent'), ...args]);
       return;
     }
     const files = new IdentityFiles(nodeDisk(), join(this.folder, 'agent'));

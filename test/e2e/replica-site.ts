@@ -65,12 +65,12 @@ export class Replica {
     this.#lives += 1;
     const logFile = join(this.folder, `log-${this.#lives}`);
     const log = openSync(logFile, 'a');
-    const words = [
+    const args = [
       programOf('replica'),
       join(this.folder, 'config.json'),
       join(this.folder, '../timing.json'),
     ];
-    const child = spawn(process.execPath, words, { stdio: ['ignore', log, log] });
+    const child = spawn(process.execPath, args, { stdio: ['ignore', log, log] });
     this.#child = child;
     const ended = once(child, 'exit').then(() => {
       throw new Error(`replica ${this.name} has ended: ${readFileSync(logFile, 'utf8')}`);

@@ -74,18 +74,18 @@ function checkLoader(site: Site, machine: LabMachine, data: number, acks: number
     const inWindows = acks > 0 && data >= acks * BLOCKS_PER_ACKNOWLEDGEMENT_MIN;
     findings.check('the loader came by TFTP, several blocks at a time', inWindows, counts);
   } else findings.check('nothing came by TFTP', data === 0 && acks === 0, counts);
-  const words = machine.console();
-  const ofUefi = words.includes('BdsDxe: starting Boot');
-  if (firmware === 'bios') findings.check('the BIOS booted', !ofUefi && words.includes('SeaBIOS'));
+  const text = machine.console();
+  const ofUefi = text.includes('BdsDxe: starting Boot');
+  if (firmware === 'bios') findings.check('the BIOS booted', !ofUefi && text.includes('SeaBIOS'));
   else if (firmware === 'u-boot') {
-    const hasBooted = /Rackwright: \S+ starts the runner[^]*Starting kernel/.test(words);
+    const hasBooted = /Rackwright: \S+ starts the runner[^]*Starting kernel/.test(text);
     findings.check('U-Boot booted the configuration of its host', !ofUefi && hasBooted);
   } else {
     const option = bootOption(firmware);
-    const isStarted = new RegExp(`BdsDxe: starting Boot[0-9A-F]+ "${option}`).test(words);
+    const isStarted = new RegExp(`BdsDxe: starting Boot[0-9A-F]+ "${option}`).test(text);
     findings.check(`the firmware started "${option}"`, isStarted);
   }
-  if (isSecure(firmware)) checkLockdown(site, words);
+  if (isSecure(firmware)) checkLockdown(site, text);
 }
 
 /** How the firmware names what it boots from: the beginning of that. */
@@ -97,8 +97,8 @@ function bootOption(firmware: Exclude<LabFirmware, 'bios' | 'u-boot'>): string {
 }
 
 /** What the kernel says of itself, which it does at its level "notice". */
-function checkLockdown({ findings }: Site, words: string): void {
-  const isLocked = words.includes('Kernel is locked down from EFI Secure Boot');
+function checkLockdown({ findings }: Site, text: string): void {
+  const isLocked = text.includes('Kernel is locked down from EFI Secure Boot');
   findings.check('the kernel is locked down by Secure Boot', isLocked);
 }
 

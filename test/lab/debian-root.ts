@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const MAKE_TIMEOUT_MS = 1_500_000;
 
 /** Makes the archive `file` with these words for mmdebstrap, unless it is there. */
-export async function debianRoot(file: string, words: readonly string[]): Promise<void> {
+export async function debianRoot(file: string, args: readonly string[]): Promise<void> {
   if (existsSync(file)) return;
   mkdirSync(dirname(file), { recursive: true });
   const folder = join(ROOT, '.cache/apt/own');
@@ -19,7 +19,7 @@ export async function debianRoot(file: string, words: readonly string[]): Promis
   const sources = join(folder, 'sources.list');
   const suite = /^deb (?:\[.*\] )?\S+ (\S+) /m.exec(readFileSync(sources, 'utf8'))?.[1] ?? '';
   const fresh = `${file}.new-${process.pid}.tar`;
-  const making = ['mmdebstrap', '--quiet', ...words, suite, fresh, sources];
+  const making = ['mmdebstrap', '--quiet', ...args, suite, fresh, sources];
   const unlessThere = 'test -e "$0" || { fresh=$1; shift; "$@" && mv "$fresh" "$0"; }';
   await runProgram('flock', [`${file}.lock`, 'sh', '-c', unlessThere, file, fresh, ...making], {
     timeoutMs: MAKE_TIMEOUT_MS,

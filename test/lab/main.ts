@@ -182,10 +182,10 @@ function checkTogether(
   }
 }
 
-function parseOptions(words: readonly string[]): Options {
+function parseOptions(args: readonly string[]): Options {
   const flags = Object.fromEntries(names.map((name) => [name, { type: 'boolean' }] as const));
   const { values, positionals } = parseArgs({
-    args: [...words],
+    args: [...args],
     options: {
       ...flags,
       'verdict-off': { type: 'boolean' },
@@ -234,8 +234,8 @@ function bootsOf(set: ReadonlyMap<string, unknown>) {
     throw new Error('--deploy-one has no image for uefi-arm64 and u-boot');
   }
   if (ways.length === 0) {
-    const words = 'uefi-http6 goes with --dhcp off, u-boot with --dhcp reservation';
-    throw new Error(`${words}, and with nothing else`);
+    const text = 'uefi-http6 goes with --dhcp off, u-boot with --dhcp reservation';
+    throw new Error(`${text}, and with nothing else`);
   }
   return ways;
 }
@@ -271,9 +271,9 @@ async function main(options: Options): Promise<number> {
   return findings.failed() === 0 ? 0 : 1;
 }
 
-function readOptions(words: readonly string[]): Options | undefined {
+function readOptions(args: readonly string[]): Options | undefined {
   try {
-    const options = parseOptions(words);
+    const options = parseOptions(args);
     if (options.chosen.length > 0) return options;
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);

@@ -110,8 +110,8 @@ export async function runProgram(
     running.child.stdin?.end(options.input ?? '');
     return (await running).stdout;
   } catch (error) {
-    const words = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    throw new Error(`${file} ${args.join(' ')}: ${words === '' ? String(error) : words}`, {
+    const text = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    throw new Error(`${file} ${args.join(' ')}: ${text === '' ? String(error) : text}`, {
       cause: error,
     });
   }

@@ -88,9 +88,9 @@ export async function createHost(
   const protocol = hasVirtualDrive(site.lab.boot.firmware)
     ? ['--bmc-protocol', 'redfish', '--boot-method', 'virtual-media']
     : ['--cipher-suite', '3'];
-  const bmcWords = ['--bmc', bmc.address(), '--credential', CREDENTIAL, ...protocol];
-  const words = ['--rack', RACK, ...bmcWords, '--mac', mac, '--goal', goal, ...policy];
-  await site.stack.cli(['host', 'create', name, ...words]);
+  const bmcArgs = ['--bmc', bmc.address(), '--credential', CREDENTIAL, ...protocol];
+  const args = ['--rack', RACK, ...bmcArgs, '--mac', mac, '--goal', goal, ...policy];
+  await site.stack.cli(['host', 'create', name, ...args]);
 }
 
 /** Switches a machine off through its BMC, so that its disk files rest. */

@@ -119,10 +119,17 @@ export function commandLine(
       return out;
     },
     startCli: (name, args) => {
-      const [file = '', ...words] = [...program, ...args];
+      const [file = '', ...programArgs] = [...program, ...args];
       const logFile = join(lab.folder, `${name}.log`);
       writeFileSync(logFile, '');
-      return startProcess(lab.undo, { name, file, args: words, logFile, namespace, environment });
+      return startProcess(lab.undo, {
+        name,
+        file,
+        args: programArgs,
+        logFile,
+        namespace,
+        environment,
+      });
     },
   };
 }
@@ -130,7 +137,7 @@ export function commandLine(
 function controlPlaneProgram(lab: Lab, crash: Crash | undefined): Program {
   return program(lab, {
     name: 'control-plane',
-    words: [join(ROOT, 'controlplane/src/main.ts'), '--config'],
+    args: [join(ROOT, 'controlplane/src/main.ts'), '--config'],
     armed: armedCrash(lab, 'control-plane', 'cp.', crash),
     config: {
       dataFolder: join(lab.folder, 'control-plane'),
@@ -148,7 +155,7 @@ function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): P
   const architecture = architectureOf(lab.boot.firmware);
   return program(lab, {
     name: 'agent',
-    words: [join(ROOT, 'agent/src/main.ts'), 'run', '--config'],
+    args: [join(ROOT, 'agent/src/main.ts'), 'run', '--config'],
     armed: armedCrash(lab, 'agent', 'agent.', crash),
     config: {
       stateFolder: join(lab.folder, 'agent'),
@@ -200,18 +207,18 @@ function program(
   lab: Lab,
   options: {
     readonly name: string;
-    readonly words: readonly string[];
+    readonly args: readonly string[];
     readonly config: object;
     readonly armed: ArmedCrash | undefined;
     readonly readyText: string;
   },
 ): Program {
-  const { name, words, config, readyText } = options;
+  const { name, args: programArgs, config, readyText } = options;
   const configFile = join(lab.folder, `${name}.json`);
   const logFile = join(lab.folder, `${name}.log`);
   const lives: Started[] = [];
   const launch = (): Started => {
-    const [file, args] = [process.execPath, [...words, configFile]];
+    const [file, args] = [process.execPath, [...programArgs, configFile]];
     const { namespace } = lab.network;
     const started = startProcess(lab.undo, { name, file, args, logFile, namespace });
     writeFileSync(join(lab.folder, `${name}.pid`), `${started.pid}\n`);

@@ -65,15 +65,12 @@ export async function startContainer(lab: Lab): Promise<Container> {
     logFile,
   });
   let leader = 0;
-  const command = (
-    words: readonly string[],
-    environment: Readonly<Record<string, string>> = {},
-  ) => [
+  const command = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) => [
     ...['env', '-i', `PATH=${PATH}`, 'LC_ALL=C.UTF-8', 'DEBIAN_FRONTEND=noninteractive'],
     ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
-    ...['nsenter', '-t', String(leader), '-a', '--', ...words],
+    ...['nsenter', '-t', String(leader), '-a', '--', ...args],
   ];
-  const attempt: Container['attempt'] = (words) => tryProgram(command(words), {});
+  const attempt: Container['attempt'] = (args) => tryProgram(command(args), {});
   await until(
     'the start of the container',
     BOOT_WAIT_MS,
@@ -85,9 +82,9 @@ export async function startContainer(lab: Lab): Promise<Container> {
     },
     logFile,
   );
-  const run: Container['run'] = async (words, environment, input = '') => {
-    const { code, out, err } = await tryProgram(command(words, environment), { input });
-    if (code !== 0) throw new Error(`${words.join(' ')}: ${code}: ${err.trim()}${out.trim()}`);
+  const run: Container['run'] = async (args, environment, input = '') => {
+    const { code, out, err } = await tryProgram(command(args, environment), { input });
+    if (code !== 0) throw new Error(`${args.join(' ')}: ${code}: ${err.trim()}${out.trim()}`);
     return out;
   };
   const path = (inside: string): string => join(`/proc/${leader}/root`, inside);

@@ -32,15 +32,15 @@ export async function checkConfigurations({ findings }: Site, container: Contain
     const line = text.split('\n').length;
     writeFileSync(path, `${text}${added}\n`);
     const { code, err } = await container.attempt([service, '--check-config']);
-    const words = `${file}:${line}: ${told}\n`;
-    const isTold = code === 2 && err === words;
+    const message = `${file}:${line}: ${told}\n`;
+    const isTold = code === 2 && err === message;
     findings.check(`${name}: a wrong ${keyOf(told)} is told`, isTold, `${code} ${err}`);
     const { code: started } = await container.attempt(['systemctl', 'restart', service]);
     findings.check(`${name}: it does not start with it`, started !== 0);
     const state = await property(container, service, 'ActiveState');
     findings.check(`${name}: it is left alone until somebody has mended it`, state === 'failed');
     const journal = await container.run(['journalctl', '--no-pager', '--unit', service]);
-    findings.check(`${name}: the journal has the line`, journal.includes(words.trim()));
+    findings.check(`${name}: the journal has the line`, journal.includes(message.trim()));
     writeFileSync(path, text);
     await container.run(['systemctl', 'restart', service]);
   }

@@ -54,9 +54,9 @@ export class Planted {
   }
 
   /** Until a process whose arguments have these words has been looked at. */
-  async hasSeen(words: string): Promise<void> {
-    await until(`a look at ${words}`, LOOK_WAIT_MS, () =>
-      [...this.#watch.seen].some((line) => line.includes(words)),
+  async hasSeen(text: string): Promise<void> {
+    await until(`a look at ${text}`, LOOK_WAIT_MS, () =>
+      [...this.#watch.seen].some((line) => line.includes(text)),
     );
   }
 

@@ -150,8 +150,8 @@ async function handOver(container: Container, built: readonly Built[]): Promise<
 async function configure(container: Container): Promise<Buffer> {
   edit(container, 'controlplane', /^#names:.*$/m, `names: [${LAB_ADDRESS.agent}]`);
   edit(container, 'agent', /^#interfaces:.*$/m, networksLine);
-  const words = `runner: {kernelArguments: [${kernelArguments('amd64').join(', ')}]}`;
-  edit(container, 'agent', /^#runner:$/m, words);
+  const text = `runner: {kernelArguments: [${kernelArguments('amd64').join(', ')}]}`;
+  edit(container, 'agent', /^#runner:$/m, text);
   for (const name of INTERFACES) {
     await container.run(['systemctl', 'enable', `rackwright-agent@${name}.socket`]);
   }
@@ -196,9 +196,9 @@ function programOf(container: Container, service: Service): Program {
 async function checkLintian({ lab, findings }: Site): Promise<void> {
   const folder = join(lab.folder, 'packages');
   const debs = readdirSync(folder).filter((name) => name.includes(OLDER));
-  const words = ['--allow-root', '--fail-on', 'error', '--display-level', 'error'];
+  const args = ['--allow-root', '--fail-on', 'error', '--display-level', 'error'];
   const { code, out, err } = await tryProgram(
-    ['lintian', ...words, ...debs.map((name) => join(folder, name))],
+    ['lintian', ...args, ...debs.map((name) => join(folder, name))],
     { timeoutMs: LINTIAN_WAIT_MS },
   );
   findings.check('lintian finds no error in the packages', code === 0, `${out}${err}`);

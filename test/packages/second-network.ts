@@ -34,8 +34,8 @@ export const networksLine = `interfaces: ${JSON.stringify([
 
 /** Where boot ports are open, in the order of {@link bootPortsOn}; empty for nowhere. */
 export async function openBootPorts(container: Container): Promise<string> {
-  const words = ['ss', '--listening', '--udp', '--numeric', '--no-header'];
-  const sockets = await container.run(words);
+  const args = ['ss', '--listening', '--udp', '--numeric', '--no-header'];
+  const sockets = await container.run(args);
   const pattern = new RegExp(`\\s(\\S+?):(${BOOT_PORTS.join('|')})\\s`, 'g');
   return inOrder([...sockets.matchAll(pattern)].map(([, where, port]) => `${where}:${port}`));
 }

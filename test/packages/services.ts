@@ -19,8 +19,8 @@ export const OPERATOR = {
 
 /** What systemd says of a unit. */
 export async function property(container: Container, unit: string, name: string): Promise<string> {
-  const words = ['systemctl', 'show', '--property', name, '--value', unit];
-  return (await container.run(words)).trim();
+  const args = ['systemctl', 'show', '--property', name, '--value', unit];
+  return (await container.run(args)).trim();
 }
 
 /** Waits until the service has said that it is ready. */

@@ -22,8 +22,8 @@ const services = [
 ] as const;
 let root: string;
 
-const analyze = (...words: string[]) =>
-  spawnSync('systemd-analyze', words, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } });
+const analyze = (...args: string[]) =>
+  spawnSync('systemd-analyze', args, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } });
 const isThere = analyze('--version').error === undefined;
 
 beforeAll(() => {

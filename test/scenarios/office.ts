@@ -160,10 +160,10 @@ export class Office {
   async type(
     line: string,
     over: Pick<Fixture, 'channel' | 'token'> = { channel: this.#channel, token: 'text' },
-  ): Promise<{ readonly code: number; readonly words: string }> {
-    let words = '';
+  ): Promise<{ readonly code: number; readonly output: string }> {
+    let output = '';
     const write = (text: string) => {
-      words += text;
+      output += text;
     };
     const world: CommandIo = {
       environment: {
@@ -187,7 +187,7 @@ export class Office {
       signal: new AbortController().signal,
     };
     const code = await runCli(line.split(' '), world);
-    return { code, words };
+    return { code, output };
   }
 
   /** What was ordered for a host's workflows, in order. */

@@ -10,36 +10,36 @@ test('a workflow lives and goes by commands', async () => {
   await office.template('clear', bmcTemplate('one', 'two'));
   expect(await office.type('workflow create h1 none --disabled')).toMatchObject({ code: 0 });
   const missing = await office.type('workflow explain h1 none');
-  expect(missing.words).toContain('rackwright template create none FILE');
-  expect(missing.words).not.toContain('workflow run');
+  expect(missing.output).toContain('rackwright template create none FILE');
+  expect(missing.output).not.toContain('workflow run');
   const made = await office.type('workflow create h1 clear --disabled');
   expect(made).toMatchObject({ code: 0 });
-  expect(made.words).toMatch(/disabled +yes/);
+  expect(made.output).toMatch(/disabled +yes/);
   const pending = await office.type('workflow run h1 clear');
-  expect(pending.words).toMatch(/waits for +disabled: /);
+  expect(pending.output).toMatch(/waits for +disabled: /);
   const explained = await office.type('workflow explain h1 clear');
-  expect(explained.words).toContain('rackwright workflow enable h1 clear');
+  expect(explained.output).toContain('rackwright workflow enable h1 clear');
   const enabled = await office.type('workflow enable h1 clear');
-  expect(enabled.words).toMatch(/state +running/);
-  expect(enabled.words).toMatch(/one +running +1/);
+  expect(enabled.output).toMatch(/state +running/);
+  expect(enabled.output).toMatch(/one +running +1/);
   expect((await office.type('workflow run h1 clear')).code).toBe(1);
   const list = await office.type('workflow list --host h1');
-  expect(list.words).toMatch(/hosts\/h1\/workflows\/clear +1 +running +1\/2 one/);
-  expect((await office.type('workflow delete h1 clear')).words).toContain('is running');
+  expect(list.output).toMatch(/hosts\/h1\/workflows\/clear +1 +running +1\/2 one/);
+  expect((await office.type('workflow delete h1 clear')).output).toContain('is running');
   await office.report('h1', failedWith('notApplied', 'the BMC keeps its log'));
   const ended = await office.type('workflow get h1 clear');
-  expect(ended.words).toMatch(/error +notApplied: .*the BMC keeps its log/);
+  expect(ended.output).toMatch(/error +notApplied: .*the BMC keeps its log/);
   expect((await office.type('workflow update h1 clear --pending-timeout 2h')).code).toBe(0);
   expect((await office.type('workflow run h1 clear')).code).toBe(0);
   const runs = await office.type('workflow runs h1 clear');
-  expect(runs.words).toMatch(/2 +running.*\n1 +failed/s);
+  expect(runs.output).toMatch(/2 +running.*\n1 +failed/s);
   const cancelled = await office.type('workflow cancel h1 clear --reason wrong');
   expect(cancelled.code).toBe(0);
   await office.replica.report(office.ordered('h1')[1] ?? office.last('h1'), cancelledResult);
   await office.pass(1_000);
-  expect((await office.type('workflow get h1 clear --run 2')).words).toMatch(/state +cancelled/);
+  expect((await office.type('workflow get h1 clear --run 2')).output).toMatch(/state +cancelled/);
   const gone = await office.type('workflow delete h1 clear');
-  expect(gone.words).toBe('hosts/h1/workflows/clear deleted\n');
+  expect(gone.output).toBe('hosts/h1/workflows/clear deleted\n');
   expect((await office.type('workflow get h1 clear')).code).toBe(3);
 });
 
@@ -62,7 +62,7 @@ test('the output of a step is printed with its exit, and does no harm to a termi
       await fixture.store.put(key, value, 'absent');
     }
     const logs = await office.type('workflow logs h1 hello --step it', fixture);
-    expect(logs).toEqual({ code: 0, words: 'hello\n\ufffd[31mred\nit: exit 0\n' });
+    expect(logs).toEqual({ code: 0, output: 'hello\n\ufffd[31mred\nit: exit 0\n' });
   } finally {
     await fixture.stop();
   }
@@ -72,17 +72,17 @@ test('a batch is shown before it is made, and told host by host', async () => {
   const office = await Office.open(3);
   await office.template('clear', bmcTemplate('clear'));
   const dry = await office.type('workflow batch create b1 clear --rack r1 --dry-run');
-  expect(dry.words).toMatch(/hosts +3 pending/);
+  expect(dry.output).toMatch(/hosts +3 pending/);
   expect((await office.type('workflow batch get b1')).code).toBe(3);
   const made = await office.type(
     'workflow batch create b1 clear --host h1 --host h2 --parallel 2 --max-failures 0',
   );
-  expect(made.words).toMatch(/failures at most +any number/);
-  expect(made.words).toMatch(/hosts\/h2 +running +hosts\/h2\/workflows\/clear\/runs\/1/);
+  expect(made.output).toMatch(/failures at most +any number/);
+  expect(made.output).toMatch(/hosts\/h2 +running +hosts\/h2\/workflows\/clear\/runs\/1/);
   await office.report('h1', done);
   await office.report('h2', failedWith('notApplied', 'no'));
   const list = await office.type('workflow batch list');
-  expect(list.words).toMatch(/workflowBatches\/b1 +templates\/clear +1 succeeded, 1 failed/);
+  expect(list.output).toMatch(/workflowBatches\/b1 +templates\/clear +1 succeeded, 1 failed/);
   expect((await office.type('workflow batch cancel b1')).code).toBe(0);
-  expect((await office.type('workflow batch delete b1')).words).toContain('b1 deleted');
+  expect((await office.type('workflow batch delete b1')).output).toContain('b1 deleted');
 });

@@ -26,7 +26,7 @@ async function running(...names: string[]): Promise<Office> {
   return office;
 }
 
-const words: Readonly<Record<number, string>> = {
+const texts: Readonly<Record<number, string>> = {
   [StepState.PENDING]: 'pending',
   [StepState.RUNNING]: 'running',
   [StepState.SUCCEEDED]: 'succeeded',
@@ -38,7 +38,7 @@ const words: Readonly<Record<number, string>> = {
 async function steps(office: Office): Promise<string[]> {
   const run = await office.run('h1', 'clear');
   const named = run?.run?.steps.filter(({ title }) => title !== '') ?? [];
-  return named.map(({ title, state }) => `${title} ${words[state]}`);
+  return named.map(({ title, state }) => `${title} ${texts[state]}`);
 }
 
 test('tinkerbell-L1: a template that does not fit starts nothing until it does', async () => {

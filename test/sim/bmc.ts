@@ -113,12 +113,12 @@ function addressOf({ args }: ExecRequest): string {
   return args[args.indexOf('-H') + 1] ?? '';
 }
 
-function refused(words: string): ExecResult {
+function refused(text: string): ExecResult {
   return {
     kind: 'exited',
     code: 1,
     stdout: '',
-    stderr: `Loading IANA PEN Registry...\n${words}\n`,
+    stderr: `Loading IANA PEN Registry...\n${text}\n`,
   };
 }
 

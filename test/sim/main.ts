@@ -209,7 +209,7 @@ function printFailure(result: WorldResult): void {
 
 /** Which commit a seed failed at, for whoever runs it again; a copy without git has none. */
 function commit(): string {
-  const words = ['-c', 'safe.directory=*', 'rev-parse', '--short', 'HEAD'];
-  const { stdout } = spawnSync('git', words, { encoding: 'utf8' });
+  const args = ['-c', 'safe.directory=*', 'rev-parse', '--short', 'HEAD'];
+  const { stdout } = spawnSync('git', args, { encoding: 'utf8' });
   return stdout?.trim() || 'unknown';
 }

@@ -18,14 +18,14 @@ export function findBrokenLinks(file: SourceFile, paths: readonly string[]): Fin
 
 /** As GitHub names the anchors of headings. */
 function anchorOf(heading: string): string {
-  const words = heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_\- ]/gu, '');
-  return words.replaceAll(' ', '-');
+  const text = heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_\- ]/gu, '');
+  return text.replaceAll(' ', '-');
 }
 
 /** Headings of a text outside of its code, of this depth or any. */
 function headingsOf(text: string, depth = '#{1,6}'): string[] {
   const prose = text.replaceAll(/^```[^]*?^```$/gm, '').replaceAll(/^ {4}.*$/gm, '');
-  return [...prose.matchAll(new RegExp(`^${depth} (.+)$`, 'gm'))].map(([, words = '']) => words);
+  return [...prose.matchAll(new RegExp(`^${depth} (.+)$`, 'gm'))].map(([, text = '']) => text);
 }
 
 /** Links to a section, of this file or of another of `files`, that there is none of. */

@@ -27,8 +27,8 @@ export async function allIn(connecting: readonly Promise<void>[]): Promise<numbe
   const late = AbortSignal.timeout(connectMsMax);
   const over = new Promise<never>((_resolve, reject) => {
     late.addEventListener('abort', () => {
-      const words = `after ${connectMsMax / 1_000} s ${inside} of ${connecting.length} are in`;
-      reject(new Error(words));
+      const text = `after ${connectMsMax / 1_000} s ${inside} of ${connecting.length} are in`;
+      reject(new Error(text));
     });
   });
   await Promise.race([Promise.all(counted), over]);

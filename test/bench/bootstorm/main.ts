@@ -51,8 +51,8 @@ async function withSite(storm: Storm, work: (site: BootSite, pid: number) => Pro
   await writeFile(join(folder, 'kernel'), new Uint8Array(storm.kernelBytes));
   await writeFile(join(folder, 'initrd'), new Uint8Array(storm.initrdBytes));
   const program = join(import.meta.dirname, './main.ts');
-  const words = ['serve', folder, JSON.stringify(ports), String(storm.hosts)];
-  const args = [...installedArguments('agent'), program, ...words];
+  const serveArgs = ['serve', folder, JSON.stringify(ports), String(storm.hosts)];
+  const args = [...installedArguments('agent'), program, ...serveArgs];
   const running = startProgram({ name: 'rackwright', program: process.execPath, args });
   if (running === undefined) throw new Error('Node is not there');
   const relay = { address: '127.0.0.3', port: ports.relay };
@@ -175,12 +175,12 @@ async function scriptsAtRate(hosts: number, perSecond: number, seconds: number):
       await pause(1);
     }
     await Promise.all(asked);
-    const words = (times: readonly number[]): string => {
+    const timesText = (times: readonly number[]): string => {
       const [half, most] = [median(times), percentile(times, 0.99)];
       return `p50 ${half.toFixed(1)} ms, p99 ${most.toFixed(1)} ms`;
     };
-    console.log(`\n${timesMs.length} scripts at ${perSecond} a second: ${words(timesMs)}`);
-    console.log(`the first ${firstMs.length}, of new programs: ${words(firstMs)}`);
+    console.log(`\n${timesMs.length} scripts at ${perSecond} a second: ${timesText(timesMs)}`);
+    console.log(`the first ${firstMs.length}, of new programs: ${timesText(firstMs)}`);
     if (percentile(timesMs, 0.99) <= scriptP99MsMax) return;
     console.log(`p99 of a script above ${scriptP99MsMax} ms`);
     process.exitCode = 1;

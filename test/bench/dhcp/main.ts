@@ -63,10 +63,10 @@ async function burst(
   const asked = client.burst(burstDiscovers);
   process.kill(pid, 'SIGCONT');
   const { answered, sentInMs } = await asked;
-  const words = `${name} answered ${answered} of ${burstDiscovers} discovers`;
-  console.log(`${words}, which came in ${sentInMs.toFixed(0)} ms while it stood still`);
+  const text = `${name} answered ${answered} of ${burstDiscovers} discovers`;
+  console.log(`${text}, which came in ${sentInMs.toFixed(0)} ms while it stood still`);
   if (sentInMs > burstMsMax) console.log(`  (more than ${burstMsMax} ms: this machine is busy)`);
-  return name === 'rackwright' && answered < burstDiscovers ? [words] : [];
+  return name === 'rackwright' && answered < burstDiscovers ? [text] : [];
 }
 
 async function compare(load: Load, rounds: number): Promise<void> {

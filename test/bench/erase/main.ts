@@ -47,17 +47,17 @@ function runProgram(file: string, args: readonly string[], env = process.env): P
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
-    let words = '';
+    let text = '';
     child.stdout.on('data', (part: Buffer) => {
       output += part.toString();
     });
     child.stderr.on('data', (part: Buffer) => {
-      words += part.toString();
+      text += part.toString();
     });
     child.once('error', reject);
     child.once('close', (code) => {
       if (code === 0) resolve(output);
-      else reject(new Error(`${file}: exit ${code}: ${words.slice(-500)}`));
+      else reject(new Error(`${file}: exit ${code}: ${text.slice(-500)}`));
     });
   });
 }

@@ -118,8 +118,8 @@ function judge(starts: readonly Start[]): void {
   if (least('memoryMib') > memoryMibMax) problem(`more than ${memoryMibMax} MiB`);
 }
 
-function problem(words: string): void {
-  console.log(words);
+function problem(text: string): void {
+  console.log(text);
   process.exitCode = 1;
 }
 

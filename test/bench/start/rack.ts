@@ -64,8 +64,8 @@ async function layIdentity(stateFolder: string): Promise<void> {
   const { privateKeyPem } = await files.key();
   const certificate = join(stateFolder, 'bench.pem');
   const key = join(stateFolder, 'agent-key.pem');
-  const words = ['req', '-x509', '-key', key, '-out', certificate, '-subj', '/CN=bench'];
-  execFileSync('openssl', [...words, '-days', '30'], { stdio: 'ignore' });
+  const args = ['req', '-x509', '-key', key, '-out', certificate, '-subj', '/CN=bench'];
+  execFileSync('openssl', [...args, '-days', '30'], { stdio: 'ignore' });
   const certificatePem = await readFile(certificate, 'utf8');
   const nowMs = Date.now();
   await files.save({

@@ -125,7 +125,7 @@ async function configure(root: string, files: Readonly<Record<string, string>>):
     mkdirSync(dirname(join(root, path)), { recursive: true });
     await writeFile(join(root, path), text);
   }
-  const systemctl = (...words: string[]) => runProgram('systemctl', [`--root=${root}`, ...words]);
+  const systemctl = (...args: string[]) => runProgram('systemctl', [`--root=${root}`, ...args]);
   await systemctl('enable', ...ENABLED);
   await systemctl('mask', ...MASKED);
   await systemctl('set-default', 'multi-user.target');
@@ -188,8 +188,8 @@ async function place(from: string, to: string, atMib: number): Promise<void> {
   if (atMib === 0 && statSync(from).size > BOOT_CODE_BYTES_MAX) {
     throw new Error(`${from} does not fit in front of a partition table`);
   }
-  const words = ['bs=1M', `seek=${atMib}`, 'conv=notrunc,sparse', 'status=none'];
-  await runProgram('dd', [`if=${from}`, `of=${to}`, ...words]);
+  const args = ['bs=1M', `seek=${atMib}`, 'conv=notrunc,sparse', 'status=none'];
+  await runProgram('dd', [`if=${from}`, `of=${to}`, ...args]);
 }
 
 /** By Node's own hash. */

@@ -63,8 +63,8 @@ async function withTarget(
 }
 
 async function qemuIo(url: string, ...commands: readonly string[]): Promise<string> {
-  const words = commands.flatMap((command) => ['-c', command]);
-  return (await run('qemu-io', ['-f', 'raw', ...words, url], { encoding: 'utf8' })).stdout;
+  const args = commands.flatMap((command) => ['-c', command]);
+  return (await run('qemu-io', ['-f', 'raw', ...args, url], { encoding: 'utf8' })).stdout;
 }
 
 test('QEMU reads the capacity, writes in one burst and in several', async (context) => {

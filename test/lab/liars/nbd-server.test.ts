@@ -47,10 +47,10 @@ function needsQemuIo(context: TestContext): void {
 }
 
 async function qemuIo(...commands: readonly string[]): Promise<string> {
-  const words = commands.flatMap((command) => ['-c', command]);
+  const args = commands.flatMap((command) => ['-c', command]);
   const target = `nbd+unix:///?socket=${socketPath}`;
   const options = { encoding: 'utf8' } as const;
-  const { stdout } = await run('qemu-io', ['-f', 'raw', ...words, target], options);
+  const { stdout } = await run('qemu-io', ['-f', 'raw', ...args, target], options);
   return stdout;
 }
 

@@ -56,11 +56,11 @@ async function showsWaiting({ watch, findings }: Site): Promise<void> {
   findings.check('the host says since when', !Number.isNaN(Date.parse(why?.since ?? '')));
   await sleep(AWAY_MS);
   const later = watch.latest('h1');
-  const words = describeHost(later);
+  const text = describeHost(later);
   findings.check(
     'nothing has failed meanwhile',
     later?.status.run?.phase !== 'RUN_PHASE_ENDED',
-    words,
+    text,
   );
 }
 

@@ -64,18 +64,18 @@ export async function cleanFailsNaming(
     `${status.run?.outcome}`,
   );
   const failure = status.lastError?.failure;
-  const words = `${failure?.type}: ${failure?.message} ${failure?.detail ?? ''}`;
-  findings.say(`       ${words}`);
+  const text = `${failure?.type}: ${failure?.message} ${failure?.detail ?? ''}`;
+  findings.say(`       ${text}`);
   for (const disk of bmc.machine.disks) {
-    const named = words.includes(disk.serial);
-    if (guilty(disk)) findings.check(`the error names ${disk.name}, ${disk.serial}`, named, words);
-    else findings.check(`the error does not blame ${disk.name}`, !named, words);
+    const named = text.includes(disk.serial);
+    if (guilty(disk)) findings.check(`the error names ${disk.name}, ${disk.serial}`, named, text);
+    else findings.check(`the error does not blame ${disk.name}`, !named, text);
   }
   const { state, dirty } = status;
   findings.check('the host is manageable', state === 'HOST_STATE_MANAGEABLE', state);
   findings.check('the host is dirty', dirty === true);
-  if (goal === 'manageable') return words;
+  if (goal === 'manageable') return text;
   findings.check('the host was never available', wasNeverAvailable(watch.history('h1')));
   await stack.cli(['host', 'update', 'h1', '--goal', 'manageable']);
-  return words;
+  return text;
 }

@@ -60,11 +60,11 @@ export function checkFull({ findings }: Site, machine: LabMachine): void {
 export function checkDisks({ findings }: Site, machine: LabMachine): void {
   for (const disk of machine.disks) {
     const verdict = inspectDisk(disk.image, disk.patternName);
-    const words = JSON.stringify(verdict);
+    const text = JSON.stringify(verdict);
     findings.check(
       `${disk.name}: the pattern is gone from the file`,
       verdict.withPattern === 0,
-      words,
+      text,
     );
     const entries = machine.blockLogs(disk).flatMap((log) => readBlockLog(log, disk.bytes));
     const touched = touchedBytes(entries, ['write', 'discard'], disk.bytes);
@@ -128,6 +128,6 @@ export async function isVerifiedByUs(site: Site, file: string, trust: string): P
 }
 
 export async function isVerifiedByOpenssl(file: string, trust: string): Promise<boolean> {
-  const words = ['dgst', '-sha256', '-verify', trust, '-signature', `${file}.sig`, file];
-  return (await tryProgram(['openssl', ...words], {})).code === 0;
+  const args = ['dgst', '-sha256', '-verify', trust, '-signature', `${file}.sig`, file];
+  return (await tryProgram(['openssl', ...args], {})).code === 0;
 }

@@ -54,14 +54,14 @@ async function cleanEndsWithMismatch(
       (host) => isNew(host) && hasEnded(host, 'CLEAN'),
     );
     const failure = ended.status.lastError?.failure;
-    const words = `${failure?.type}: ${failure?.message} ${failure?.detail ?? ''}`;
-    findings.say(`       ${id}: ${words}`);
+    const text = `${failure?.type}: ${failure?.message} ${failure?.detail ?? ''}`;
+    findings.say(`       ${id}: ${text}`);
     findings.check(
       `${title}: ${id} ends identityMismatch`,
       failure?.type === 'FAILURE_TYPE_IDENTITY_MISMATCH',
-      words,
+      text,
     );
-    findings.check(`${title}: ${id} names ${other}`, words.includes(other), words);
+    findings.check(`${title}: ${id} names ${other}`, text.includes(other), text);
   }
   for (const machine of lab.machines) {
     for (const disk of machine.disks) {

@@ -41,7 +41,7 @@ export function checkBoots(
   versions: readonly string[],
 ): void {
   const { name } = machine;
-  const said = [...machine.console().matchAll(/lab: (.*)\r?$/gm)].map(([, words]) => words);
+  const said = [...machine.console().matchAll(/lab: (.*)\r?$/gm)].map(([, text]) => text);
   const expected = versions.map((version) => `${version} applied ${name}`);
   findings.check(
     `${name} booted ${versions.join(', then ')} and applied its first-boot data`,

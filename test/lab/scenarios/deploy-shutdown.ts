@@ -22,8 +22,8 @@ const STOPPED_IN_ORDER = /(Reached target|Stopped target|Journal stopped)[^\n]*/
 /** A soft off presses the button of the machine, instead of cutting its power. */
 function letButtonBePressed({ folder }: LabMachine): void {
   const file = join(folder, 'soft-off');
-  const words = [process.execPath, PRESS_POWER, join(folder, 'qmp.sock')];
-  writeFileSync(file, `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')}\n`);
+  const args = [process.execPath, PRESS_POWER, join(folder, 'qmp.sock')];
+  writeFileSync(file, `#!/bin/sh\nexec ${args.map((word) => `'${word}'`).join(' ')}\n`);
   chmodSync(file, 0o755);
 }
 
@@ -42,10 +42,10 @@ export async function runShutdown(story: Story<LabImage>): Promise<void> {
   const stopped = await switchIt(story, ['off', HOST, '--shutdown-timeout', `${STOP_SECONDS}`]);
   checkOutcome(story, stopped, 'STOPPED');
   const journal = machine.console().slice(said);
-  const words = [...journal.matchAll(STOPPED_IN_ORDER)].map(([text]) => text.trim());
-  findings.say(`       its journal: ${words.slice(-6).join(' | ')}`);
+  const lines = [...journal.matchAll(STOPPED_IN_ORDER)].map(([text]) => text.trim());
+  findings.say(`       its journal: ${lines.slice(-6).join(' | ')}`);
   const inOrder = /Reached target (poweroff\.target|System Power Off|Shutdown|shutdown)/i;
-  findings.check('its journal shows an orderly stop', inOrder.test(journal), words.join(' | '));
+  findings.check('its journal shows an orderly stop', inOrder.test(journal), lines.join(' | '));
   findings.check('its power was not cut', cuts(machine, Date.parse(startOf(stopped))).length === 0);
 
   await switchIt(story, ['on', HOST]);
@@ -62,18 +62,18 @@ export async function runShutdown(story: Story<LabImage>): Promise<void> {
 
 /** Waits until the system on the machine has begun for the n-th time to listen for its button. */
 async function isKeyWatched({ site, bmc }: Story<unknown>, times: number): Promise<void> {
-  const words = /lab power key: .*/g;
-  const seen = (): boolean => [...bmc.machine.console().matchAll(words)].length >= times;
+  const pattern = /lab power key: .*/g;
+  const seen = (): boolean => [...bmc.machine.console().matchAll(pattern)].length >= times;
   await until('the system to listen for its button', RUN_LIMIT_MS, seen, bmc.machine.serialLog);
-  site.findings.say(`       ${[...bmc.machine.console().matchAll(words)].at(-1)?.[0].trim()}`);
+  site.findings.say(`       ${[...bmc.machine.console().matchAll(pattern)].at(-1)?.[0].trim()}`);
 }
 
 /** Asks for power and waits for the end of that very run. */
-async function switchIt({ site }: Story<unknown>, words: readonly string[]): Promise<HostView> {
+async function switchIt({ site }: Story<unknown>, args: readonly string[]): Promise<HostView> {
   const { stack, watch } = site;
   const before = Number(watch.latest(HOST)?.status.run?.number ?? 0);
-  await stack.cli(['host', 'power', ...words]);
-  return await watch.waitFor(HOST, `power ${words[0]}`, RUN_LIMIT_MS, (host) => {
+  await stack.cli(['host', 'power', ...args]);
+  return await watch.waitFor(HOST, `power ${args[0]}`, RUN_LIMIT_MS, (host) => {
     return Number(host.status.run?.number ?? 0) > before && isEnded(host, 'POWER', 'SUCCEEDED');
   });
 }

@@ -44,8 +44,8 @@ export async function runSilent(story: Story<LabImage>): Promise<void> {
   findings.say(`       the host says: ${type}: ${message}`);
   findings.check('it was not proved', type === 'FAILURE_TYPE_NOT_PROVED', type);
   for (const [what, form] of SAID) findings.check(`it says ${what}`, form.test(message), message);
-  const words = conditionOf(halted, 'Degraded')?.message ?? '';
-  findings.say(`       the pool says: ${words}`);
+  const text = conditionOf(halted, 'Degraded')?.message ?? '';
+  findings.say(`       the pool says: ${text}`);
   const explainedPool = await stack.cli(['pool', 'explain', POOL]);
   findings.say(explainedPool.trimEnd().replaceAll(/^/gm, '       '));
   const saysWhy = explainedPool.includes(HOST) && explainedPool.includes('has not phoned home');

@@ -171,11 +171,11 @@ async function haltAndCheck(story: Story, before: Deployed): Promise<void> {
   const halted = await pool.waitFor('the halt of the rollout', RUN_LIMIT_MS, (view) => {
     return isPoolBecause(view.status, 'Degraded', 'RolloutHalted');
   });
-  const words = conditionOf(halted, 'Degraded')?.message ?? '';
-  findings.say(`       the pool says: ${words}`);
+  const text = conditionOf(halted, 'Degraded')?.message ?? '';
+  findings.say(`       the pool says: ${text}`);
   const { target, failedCount } = halted.status ?? {};
-  findings.check('it is the bad image that has halted it', target?.digest === bad, words);
-  findings.check('one host has failed, which is all that may', failedCount === 1, words);
+  findings.check('it is the bad image that has halted it', target?.digest === bad, text);
+  findings.check('one host has failed, which is all that may', failedCount === 1, text);
   const failed = lab.machines.filter(({ name }) => watch.latest(name)?.status.lastError);
   const [machine] = failed;
   const names = failed.map(({ name }) => name).join(' ');

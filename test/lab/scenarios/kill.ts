@@ -81,11 +81,11 @@ async function cleanOnce(site: Site, machine: LabMachine): Promise<void> {
   const { status } = await site.watch.waitFor(id, 'the end of the clean', RUN_LIMIT_MS, (host) =>
     hasEnded(host, 'CLEAN'),
   );
-  const words = `${status.run?.outcome} ${JSON.stringify(status.lastError ?? '')}`;
+  const text = `${status.run?.outcome} ${JSON.stringify(status.lastError ?? '')}`;
   site.findings.check(
     'the clean has succeeded',
     status.run?.outcome === 'RUN_OUTCOME_SUCCEEDED',
-    words,
+    text,
   );
   site.findings.check('the host is no longer dirty', status.dirty !== true);
 }

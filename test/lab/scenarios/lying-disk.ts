@@ -21,12 +21,12 @@ export function lyingDiskScenario(verdict: 'on' | 'off'): Scenario {
     run: async (site) => {
       // Without a verdict there is one run to look at, and nothing that could become of the host.
       const goal = verdict === 'off' ? 'manageable' : 'available';
-      const words = await cleanFailsNaming(site, goal, (disk) => disk.lies === true);
+      const text = await cleanFailsNaming(site, goal, (disk) => disk.lies === true);
       // Without a read-back nothing but the missing proof can be said.
       site.findings.check(
         'the read-back saw the data',
-        /0x[0-9a-f]{2} is left at offset/.test(words),
-        words,
+        /0x[0-9a-f]{2} is left at offset/.test(text),
+        text,
       );
       const [machine] = site.lab.machines;
       for (const disk of machine?.disks.filter((one) => one.lies === true) ?? []) {

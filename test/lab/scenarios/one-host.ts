@@ -53,7 +53,7 @@ export async function publish<I extends PushedImage>(
 /** Asks for the image, and waits for the end of the run. */
 export async function provision(
   { site, reference }: Story<unknown>,
-  words: readonly string[],
+  args: readonly string[],
 ): Promise<HostView> {
   const { lab, stack, watch } = site;
   const userData = join(lab.folder, 'user-data');
@@ -66,7 +66,7 @@ export async function provision(
     '--yes',
     '--user-data',
     userData,
-    ...words,
+    ...args,
   ]);
   return await watch.waitFor(HOST, 'the end of the provision', RUN_LIMIT_MS, (host) => {
     return hasEnded(host, 'PROVISION');

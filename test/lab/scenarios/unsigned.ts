@@ -42,10 +42,10 @@ async function refuse(site: Site, whenRefused: () => Promise<void>): Promise<voi
   await createHost(site, bmc, 'available');
   const isRefused = (): boolean => REFUSED.test(machine.console());
   await until('a word of the firmware', REFUSAL_WAIT_MS, isRefused, machine.serialLog);
-  const words = machine.console();
+  const text = machine.console();
   findings.check(
     'the loader was fetched, and refused',
-    words.includes('NBP file downloaded successfully'),
+    text.includes('NBP file downloaded successfully'),
   );
   await whenRefused();
   await powerOff(site, bmc);

@@ -86,8 +86,8 @@ async function fiveSteps(scene: Scene, number: number, command: readonly string[
   await stack.cli(command);
   const { status } = await untilRunEnds(scene, 'five', number);
   const { run } = status;
-  const words = JSON.stringify({ error: run?.error, steps: run?.steps });
-  findings.check('it has succeeded', run?.outcome === 'RUN_OUTCOME_SUCCEEDED', words);
+  const text = JSON.stringify({ error: run?.error, steps: run?.steps });
+  findings.check('it has succeeded', run?.outcome === 'RUN_OUTCOME_SUCCEEDED', text);
   for (const title of STEPS) {
     const own = run?.steps?.filter((step) => step.title === title) ?? [];
     const isDone = own.length === 1 && own[0]?.state === 'STEP_STATE_SUCCEEDED';
@@ -124,8 +124,8 @@ async function cancelled(scene: Scene): Promise<void> {
   findings.check('another run is refused with the name of this one', names, refused.err);
   await stack.cli(['workflow', 'cancel', 'h1', 'ticking', '--reason', 'seen enough']);
   const { status } = await untilRunEnds(scene, 'ticking', 1);
-  const words = JSON.stringify(status.run);
-  findings.check('it is cancelled', status.run?.outcome === 'RUN_OUTCOME_CANCELLED', words);
+  const text = JSON.stringify(status.run);
+  findings.check('it is cancelled', status.run?.outcome === 'RUN_OUTCOME_CANCELLED', text);
   await checkQuiet(scene, 'its script was ended', 'tick of run 1');
   const later = status.run?.steps?.find(({ title }) => title === 'too-far');
   const untouched = later?.attempt === undefined || later.state === 'STEP_STATE_SKIPPED';
@@ -137,8 +137,8 @@ async function timedOut(scene: Scene): Promise<void> {
   findings.say('       a run of late times out');
   await stack.cli(['workflow', 'create', 'h1', 'late']);
   const { status } = await untilRunEnds(scene, 'late', 1);
-  const words = JSON.stringify(status.run);
-  findings.check('it has timed out', status.run?.outcome === 'RUN_OUTCOME_TIMED_OUT', words);
+  const text = JSON.stringify(status.run);
+  findings.check('it has timed out', status.run?.outcome === 'RUN_OUTCOME_TIMED_OUT', text);
   const listed = await runsOf(scene, 'late');
   findings.check('it can be looked at for a while', listed.includes('/runs/1'), listed);
   await checkQuiet(scene, 'its script does not run any more', 'late tick of run 1');

@@ -42,8 +42,8 @@ export class AddressClient {
     const configuration = this.#path('dhclient.conf');
     writeFileSync(configuration, `timeout 10;\ninitial-interval 1;\n${conf}\n`);
     const files = ['-lf', this.#path('leases'), '-pf', this.#path('pid'), '-cf', configuration];
-    const words = ['-4', '-1', '-v', ...options, '-sf', this.#script, ...files, 'eth0'];
-    const { out, err } = await tryProgram(within(this.namespace, [path, ...words]), {});
+    const args = ['-4', '-1', '-v', ...options, '-sf', this.#script, ...files, 'eth0'];
+    const { out, err } = await tryProgram(within(this.namespace, [path, ...args]), {});
     return `${out}${err}`;
   }
 
@@ -56,11 +56,11 @@ export class AddressClient {
   udhcpc(busybox: string, options: readonly string[] = []): Started {
     const logFile = this.#path('udhcpc.log');
     writeFileSync(logFile, '');
-    const words = ['udhcpc', '-i', 'eth0', '-f', '-t', '8', '-T', '1', '-s', this.#script];
+    const args = ['udhcpc', '-i', 'eth0', '-f', '-t', '8', '-T', '1', '-s', this.#script];
     return startProcess(this.#undo, {
       name: `udhcpc ${this.#name}`,
       file: busybox,
-      args: [...words, ...options],
+      args: [...args, ...options],
       logFile,
       namespace: this.namespace,
     });

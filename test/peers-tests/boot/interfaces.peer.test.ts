@@ -132,17 +132,17 @@ function here({ bridge }: Network, context: TestContext): Site & { client: Addre
   return { ...site, client };
 }
 
-/** What firmware that says `words` of itself is told with its address. */
-async function boot(client: AddressClient, words: readonly string[]): Promise<Report> {
-  const running = client.udhcpc('/bin/busybox', ['-q', '-n', '-V', firmware, ...words]);
+/** What firmware that says `args` of itself is told with its address. */
+async function boot(client: AddressClient, args: readonly string[]): Promise<Report> {
+  const running = client.udhcpc('/bin/busybox', ['-q', '-n', '-V', firmware, ...args]);
   expect(await running.ended, readFileSync(running.logFile, 'utf8')).toBe(0);
   const last = client.reports('bound').at(-1);
   if (last === undefined) throw new Error('udhcpc reported no lease');
   return last;
 }
 
-const curl = (namespace: string, ...words: string[]) =>
-  tryProgram(within(namespace, ['curl', '-sS', '--max-time', '20', ...words]), {});
+const curl = (namespace: string, ...args: string[]) =>
+  tryProgram(within(namespace, ['curl', '-sS', '--max-time', '20', ...args]), {});
 
 describe.each(networks)('a machine on $bridge', (network) => {
   const address = addressOn(network);

@@ -132,8 +132,8 @@ test('tftp-hpa fetches one file after the other from a single port', async (cont
   if (found.kind === 'missing') return context.skip(found.reason);
   const { folder, services, contents } = single;
   const names = singleSizes.map((size) => `f${size}`);
-  const words = `-m binary 127.0.0.1 ${services.tftpPort} -c get ${names.join(' ')}`;
-  const { output } = await runPeer('/bin/sh', ['-c', `cd ${folder} && ${found.path} ${words}`]);
+  const line = `-m binary 127.0.0.1 ${services.tftpPort} -c get ${names.join(' ')}`;
+  const { output } = await runPeer('/bin/sh', ['-c', `cd ${folder} && ${found.path} ${line}`]);
   for (const name of names) {
     const bytes = await readFile(join(folder, name));
     expect(Buffer.compare(bytes, contents.get(name) ?? new Uint8Array()), output).toBe(0);

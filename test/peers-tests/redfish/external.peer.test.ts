@@ -168,7 +168,7 @@ const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void
     const seen = await driver.readPowerAndHealth();
     assert.deepEqual(seen, {
       kind: 'ok',
-      value: { power: 'on', health: { level: 'ok', words: '' } },
+      value: { power: 'on', health: { level: 'ok', text: '' } },
     });
     const sensors = await driver.readSensors?.();
     assert.ok(sensors?.kind === 'ok' && sensors.value.complete);
@@ -273,13 +273,13 @@ describe.each(Object.entries(services))('RedfishDriver with %s', (key, exception
   });
 
   for (const one of cases) {
-    const words = exceptions[one];
-    const title = words === undefined ? one : `does not show: ${one}`;
+    const pattern = exceptions[one];
+    const title = pattern === undefined ? one : `does not show: ${one}`;
     test(title, async (context) => {
       if (service === undefined) return context.skip(missing);
       const ended = runCase(one, new External(service.url, readBacks[name]));
-      if (words === undefined) await ended;
-      else await assert.rejects(ended, words);
+      if (pattern === undefined) await ended;
+      else await assert.rejects(ended, pattern);
     });
   }
 });

@@ -63,10 +63,10 @@ export async function startForeign(name: ForeignName): Promise<ForeignService> {
     env: { PATH: process.env['PATH'] ?? '', ...start.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const words = { text: '' };
+  const output = { text: '' };
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (part: Buffer) => {
-      words.text = `${words.text}${part.toString('latin1')}`.slice(-2_000);
+      output.text = `${output.text}${part.toString('latin1')}`.slice(-2_000);
     });
   }
   const close = async (): Promise<void> => {
@@ -76,7 +76,7 @@ export async function startForeign(name: ForeignName): Promise<ForeignService> {
   const url = new URL(`https://127.0.0.1:${port}`);
   [url.username, url.password] = [user, password];
   try {
-    await answering(url, child, words);
+    await answering(url, child, output);
   } catch (error) {
     await close();
     throw error;
@@ -147,7 +147,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function answering(url: URL, child: ChildProcess, words: { text: string }): Promise<void> {
+async function answering(url: URL, child: ChildProcess, output: { text: string }): Promise<void> {
   const curl = peer('curl');
   if (curl.kind === 'missing') throw new Error(curl.reason);
   const root = `https://127.0.0.1:${url.port}/redfish/v1/`;
@@ -157,7 +157,7 @@ async function answering(url: URL, child: ChildProcess, words: { text: string })
     if (code === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`the service does not answer at ${root}: ${words.text}`);
+  throw new Error(`the service does not answer at ${root}: ${output.text}`);
 }
 
 async function stop(child: ChildProcess): Promise<void> {

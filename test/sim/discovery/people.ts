@@ -267,11 +267,11 @@ export class DiscoveryPeople {
     const { trace, count, found } = this.#view;
     try {
       const answer = await ask(this.#view, () => call(counterOf(this.#view, replica)));
-      const words = answer.kind === 'refused' ? answer.error.message : '';
-      trace(`discoverer: ${name} ${answer.kind} ${words}`);
+      const text = answer.kind === 'refused' ? answer.error.message : '';
+      trace(`discoverer: ${name} ${answer.kind} ${text}`);
       count(`discoverer ${answer.kind}`);
       if (answer.kind !== 'refused') return answer.kind;
-      if (answer.error.kind === 'internal') found('O3', `${name}: ${words}`);
+      if (answer.error.kind === 'internal') found('O3', `${name}: ${text}`);
       return answer.error.kind;
     } catch (error) {
       found('O3', `${name} threw: ${String(error)}`);

@@ -38,7 +38,7 @@ export type Counter = ReturnType<typeof openCounter>;
 /** What a command line came to. */
 export interface Typed {
   readonly code: number;
-  readonly words: string;
+  readonly output: string;
 }
 
 const counters = new WeakMap<Replica, Counter>();
@@ -103,9 +103,9 @@ async function type(
   line: readonly string[],
   input: string,
 ): Promise<Typed> {
-  let words = '';
+  let output = '';
   const write = (text: string) => {
-    words += text;
+    output += text;
   };
   const world: CommandIo = {
     environment: {
@@ -130,7 +130,7 @@ async function type(
     signal: new AbortController().signal,
   };
   const code = await runCli(line, world);
-  return { code, words };
+  return { code, output };
 }
 
 /** Waits for an answer as long as somebody can still give it. */

@@ -210,14 +210,14 @@ export class Diligent {
     const { type } = counterOf(this.#view, replica);
     const answer = await ask(this.#view, () => type(line, input));
     if (answer.kind !== 'accepted') return;
-    const { code, words } = answer.value;
+    const { code, output } = answer.value;
     this.#view.trace(`diligent: rackwright ${line.join(' ')}: ${code}`);
     const now = keptHosts(this.#view).find((kept) => kept.host.uid === host.uid);
     const unmoved = now !== undefined && situationOf(now.record) === before;
     if (code === 0 || !unmoved) return;
     this.#view.found(
       'J9',
-      `${id}: "rackwright ${line.join(' ')}" as explain says: ${words.trim()}`,
+      `${id}: "rackwright ${line.join(' ')}" as explain says: ${output.trim()}`,
     );
   }
 }

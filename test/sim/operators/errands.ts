@@ -72,7 +72,7 @@ const remarks: readonly RegExp[] = [
 
 /** What a line means. The machine fills in what stands in capitals. */
 export function understand(text: string, machine: SimMachine | undefined): Advised {
-  const errand = errands.find(([words]) => words.test(text));
+  const errand = errands.find(([pattern]) => pattern.test(text));
   if (errand !== undefined) return { kind: 'errand', run: errand[1] };
   if (idleCommands.some((line) => line.test(text))) return { kind: 'remark' };
   const command = /\brackwright (?!-)([^;]+)/.exec(text)?.[1];

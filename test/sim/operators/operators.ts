@@ -30,7 +30,7 @@ export interface OperatorEvent {
   readonly hostId: HostId;
   readonly requestId: string;
   readonly outcome: Answer<unknown>['kind'];
-  readonly words: string;
+  readonly text: string;
 }
 
 export class Operators {
@@ -138,10 +138,10 @@ export class Operators {
     const atMs = heap.nowMs;
     const before = this.#view.storeDisk().latest();
     const answer = await ask(this.#view, () => call(counterOf(this.#view, replica)));
-    const words = answer.kind === 'refused' ? answer.error.message : '';
-    this.#view.trace(`operator: ${act} ${hostId} ${requestId} ${answer.kind} ${words}`);
+    const text = answer.kind === 'refused' ? answer.error.message : '';
+    this.#view.trace(`operator: ${act} ${hostId} ${requestId} ${answer.kind} ${text}`);
     this.#view.count(`operator ${answer.kind}`);
-    this.log.push({ atMs, endMs: heap.nowMs, act, hostId, requestId, outcome: answer.kind, words });
+    this.log.push({ atMs, endMs: heap.nowMs, act, hostId, requestId, outcome: answer.kind, text });
     this.#judge(act, hostId, requestId, answer);
     if (answer.kind === 'refused' && hostId !== '') this.#judgeWrites(act, hostId, before);
     return answer;

@@ -86,7 +86,7 @@ async function bySimulation({ name, caughtBy }: Plant): Promise<Verdict> {
     }
     return { caught: false, text: `nothing was noticed in ${seedsMax} seeds` };
   } catch (error) {
-    return { caught: false, text: lastWords(error) };
+    return { caught: false, text: lastLines(error) };
   }
 }
 
@@ -126,7 +126,7 @@ async function byTest({ name, caughtBy }: Plant): Promise<Verdict> {
     return { caught: false, text: `${caughtBy.file} is green` };
   } catch (error) {
     const [failed] = await failedTests(report);
-    if (failed === undefined) return { caught: false, text: lastWords(error) };
+    if (failed === undefined) return { caught: false, text: lastLines(error) };
     return { caught: true, text: `${caughtBy.file}: ${failed}` };
   }
 }
@@ -152,7 +152,7 @@ async function failedTests(reportPath: string): Promise<string[]> {
     .map(({ title }) => title);
 }
 
-function lastWords(error: unknown): string {
+function lastLines(error: unknown): string {
   const { stderr = '', signal } = error as { stderr?: string; signal?: NodeJS.Signals | null };
   const limits = `${huntMaxCpuSeconds} s of processor time, ${huntMaxMs / 1_000} s in all`;
   if (signal) return `ended by ${signal}; its limits are ${limits}`;

@@ -35,10 +35,10 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
   const { chance, imageProofs } = view;
   const kept = new Set<Digest>();
   const maybe = (troubles: typeof refusals | typeof breaks): OciError | undefined => {
-    for (const [probability, kind, words] of troubles) {
+    for (const [probability, kind, text] of troubles) {
       if (!chance.happens(probability)) continue;
       view.count(`registry: ${kind}`);
-      return new OciError(kind, `${registryName} ${words}`);
+      return new OciError(kind, `${registryName} ${text}`);
     }
     return undefined;
   };

@@ -255,11 +255,11 @@ export class PoolPeople {
     const replica = view.chance.pick(replicas);
     ask(view, () => call(counterOf(view, replica))).then(
       (answer) => {
-        const words = answer.kind === 'refused' ? answer.error.message : '';
-        view.trace(`keeper: ${name} ${poolId} ${answer.kind} ${words}`);
+        const text = answer.kind === 'refused' ? answer.error.message : '';
+        view.trace(`keeper: ${name} ${poolId} ${answer.kind} ${text}`);
         view.count(`keeper ${answer.kind}`);
         if (answer.kind !== 'refused' || answer.error.kind !== 'internal') return;
-        view.found('O3', `${name}: ${words}`);
+        view.found('O3', `${name}: ${text}`);
       },
       (error: unknown) => view.found('O3', `${name} threw: ${String(error)}`),
     );

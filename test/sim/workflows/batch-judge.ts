@@ -189,8 +189,8 @@ export class BatchJudge {
     const run = this.#runs.get(`${uid} ${name}`);
     if (entry.run === '' || run === undefined) return;
     if ((run.state === SUCCEEDED) === (entry.state === SUCCEEDED)) return;
-    const words = `in state ${entry.state}, its run in ${run.state}`;
-    this.#found('B3', `${key}: ${entry.host} is ${words}`);
+    const text = `in state ${entry.state}, its run in ${run.state}`;
+    this.#found('B3', `${key}: ${entry.host} is ${text}`);
   }
 }
 

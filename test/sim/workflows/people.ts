@@ -30,11 +30,11 @@ export function startAuthors(view: WorldView): void {
     const call = prepare({ view, host, machine, nowMs, requestId: `q${asked}`, pick });
     ask(view, () => call(counterOf(view, replica))).then(
       (answer) => {
-        const words = answer.kind === 'refused' ? answer.error.message : '';
-        view.trace(`author: ${name} ${host.id} ${answer.kind} ${words}`);
+        const text = answer.kind === 'refused' ? answer.error.message : '';
+        view.trace(`author: ${name} ${host.id} ${answer.kind} ${text}`);
         view.count(`author ${answer.kind}`);
         if (answer.kind !== 'refused' || answer.error.kind !== 'internal') return;
-        view.found('O3', `${name}: ${words}`);
+        view.found('O3', `${name}: ${text}`);
       },
       (error: unknown) => view.found('O3', `${name} threw: ${String(error)}`),
     );

@@ -25,14 +25,14 @@ export async function readClaims({ stack, watch }: Site, host: string): Promise<
   const status = watch.latest(host)?.status;
   const failure = status?.lastError?.failure;
   const type = failure === undefined ? '' : nameOf(failure.type);
-  const words = [
+  const texts = [
     failure === undefined ? '' : `${type}: ${failure.message} ${failure.detail ?? ''}`,
     await stack.cli(['host', 'explain', host]),
   ];
   return {
     isAvailable: status?.state === 'HOST_STATE_AVAILABLE',
     statements,
-    words: words.join('\n'),
+    text: texts.join('\n'),
   };
 }
 

@@ -23,26 +23,26 @@ const keeps: LiarDisk = {
 function judge(spec: LiarDisk, lies: number, more: Partial<Claims>) {
   const disk = { ...spec, ...labDisk(spec, folder, '01') };
   fillDisk(disk);
-  const claims = { isAvailable: false, statements: [], words: '', ...more };
+  const claims = { isAvailable: false, statements: [], text: '', ...more };
   const judged = judgeDisk(disk, lies, claims);
   return { ...judged, isGood: isGood(judged.ending) };
 }
 
 test('a caught disk is reported with the message of the failure', () => {
-  const words = 'hosts/h1: manageable\n  because disk LAB01LIAR keeps its data';
-  const judged = judge(keeps, 3, { words });
+  const text = 'hosts/h1: manageable\n  because disk LAB01LIAR keeps its data';
+  const judged = judge(keeps, 3, { text });
   expect(judged).toMatchObject({ ending: 'refused', isGood: true, tried: 'lied 3 times' });
   expect(judged.caughtBy).toBe('because disk LAB01LIAR keeps its data');
 });
 
 test('a lie that no request met counts as not tried, even if the disk is named', () => {
-  const judged = judge(keeps, 0, { words: 'disk LAB01LIAR keeps its data' });
+  const judged = judge(keeps, 0, { text: 'disk LAB01LIAR keeps its data' });
   expect(judged).toMatchObject({ ending: 'notTried', isGood: false });
 });
 
 test.each([
   ['gotThrough', { isAvailable: true }],
-  ['notNamed', { words: 'disk OTHER keeps its data' }],
+  ['notNamed', { text: 'disk OTHER keeps its data' }],
 ] as const)('data that is left on the disk ends as %s', (ending, claims) => {
   expect(judge(keeps, 1, claims)).toMatchObject({ ending, isGood: false });
 });

@@ -21,7 +21,7 @@ export interface Claims {
   /** Certificates that promise something: neither revoked nor of a step that failed. */
   readonly statements: readonly ErasureStatement[];
   /** All its words about what is wrong with the host. */
-  readonly words: string;
+  readonly text: string;
 }
 
 /** How a case ended. */
@@ -76,7 +76,7 @@ export function judgeDisk(disk: LabDisk & LiarDisk, lies: number, claims: Claims
       caughtBy: isForeignWhole ? 'never written' : '',
     };
   }
-  const handle = disk.handle ?? new RegExp(escapeWords(disk.serial));
+  const handle = disk.handle ?? new RegExp(escapePattern(disk.serial));
   const statement = claims.statements.find(
     ({ device }) => handle.test(device.serial) || handle.test(device.name),
   );
@@ -85,7 +85,7 @@ export function judgeDisk(disk: LabDisk & LiarDisk, lies: number, claims: Claims
     inside: leftIn(disk, patternStart(disk), admitted),
     hidden: leftIn(disk, admitted, disk.bytes),
   };
-  const naming = namingWords(claims.words, handle);
+  const naming = namingText(claims.text, handle);
   const ending = endingOf({ claims, left, statement, naming });
   const leftBytes = left.inside + left.hidden;
   return {
@@ -144,15 +144,15 @@ function promiseOf({ verification, capacity, powerCycle }: ErasureStatement): st
 }
 
 /** The sentence or line that names a disk. */
-function namingWords(words: string, handle: RegExp): string {
+function namingText(text: string, handle: RegExp): string {
   return (
-    words
+    text
       .split(/\n|; /)
       .find((part) => handle.test(part))
       ?.trim() ?? ''
   );
 }
 
-function escapeWords(text: string): string {
+function escapePattern(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

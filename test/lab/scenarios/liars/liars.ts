@@ -108,14 +108,14 @@ async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<
   }
   const claims = await readClaims(site, HOST);
   await powerOff(site, bmc);
-  site.findings.say(claims.words);
+  site.findings.say(claims.text);
   const state = site.watch.latest(HOST)?.status.state.replace('HOST_STATE_', '') ?? '';
   const seconds = Math.round((performance.now() - begunMs) / 1_000);
   return disks.map((disk) => {
     const judgement = judgeDisk(disk, servers.lies(disk.name), claims);
     const { ending, leftBytes } = judgement;
-    const words = `${ending}, ${leftBytes} bytes of its pattern are left`;
-    site.findings.check(`${disk.name}: ${disk.says}`, isGood(ending), words);
+    const text = `${ending}, ${leftBytes} bytes of its pattern are left`;
+    site.findings.check(`${disk.name}: ${disk.says}`, isGood(ending), text);
     return { machine: name, disk, judgement, state, seconds };
   });
 }
