@@ -25,6 +25,23 @@ test.each([
   ]);
 });
 
+test.each([
+  'function refuse(words: string): Error {',
+  '  readonly lastWords?: string;',
+  'function closedWords(name: string): string {',
+  "const words = 'nothing is here';",
+  'return { words: `${count} hosts` };',
+])('the check finds a text called words: %s', (text) => {
+  expect(namesIn('packages/dhcp/src/packet.ts', `\n${text}`)).toEqual([
+    expect.stringMatching(/^2 .* is one text/),
+  ]);
+});
+
+test('the check takes lists of words', () => {
+  const text = 'const words: string[] = [];\nfunction use(keyWords: readonly string[]) {}';
+  expect(namesIn('packages/dhcp/src/packet.ts', text)).toEqual([]);
+});
+
 test('the check takes names that only contain the letters, imports and texts', () => {
   const text = [
     "import { type ErrorInfo, helper } from 'elsewhere';",

@@ -19,8 +19,13 @@ const declarations = [
   /^[ \t]*(?:readonly\s+)?#([A-Za-z_$][\w$]*)/gm,
 ];
 
+/** A text that is declared under the name of a list: `words` are several single words. */
+const textCalledWords =
+  /\b(words|[a-z]\w*Words)\b(?:\??(?:\([^()]*\))?: string\b(?!\[)|(?: =|:) ['"`])/g;
+
 /** Banned words among the names of a file. */
 export function findNames(file: SourceFile): Finding[] {
+  const code = codeOf(file.text);
   const allowed = standardTerms.flatMap(({ place, words }) => (place.test(file.path) ? words : []));
   const judge = (name: string, line: number): Finding[] => {
     const word = wordsOf(name).find((part) => banned.has(part) && !allowed.includes(part));
@@ -30,9 +35,11 @@ export function findNames(file: SourceFile): Finding[] {
   const stem = file.path.replace(/\.[a-z]+$/, '').split('/');
   return [
     ...stem.flatMap((part) => judge(part, 0)),
-    ...declaredNames(withoutImports(codeOf(file.text))).flatMap(({ name, line }) =>
-      judge(name, line),
-    ),
+    ...declaredNames(withoutImports(code)).flatMap(({ name, line }) => judge(name, line)),
+    ...[...code.matchAll(textCalledWords)].map(({ index, 1: name = '' }) => {
+      const line = code.slice(0, index).split('\n').length;
+      return { path: file.path, line, message: `"${name}" is one text; call it text` };
+    }),
   ];
 }
 
