@@ -124,7 +124,7 @@ export class AgentBmcReads implements BmcReadReceiver {
     const driver = this.#parts.drivers.driver(asked.endpoint, { giveWay });
     // (B2)
     const expected = await expectBmc(driver, asked, { signal });
-    if (!('driver' in expected)) return expected;
+    if (expected.kind !== 'expected') return expected;
     return readOf(driver, question, signal);
   }
 

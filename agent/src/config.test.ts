@@ -169,7 +169,7 @@ describe('a configuration to run with', () => {
   const good = network('range: {first: 10.77.0.5, last: 10.77.0.9}');
   const problemsIn = (text: string) => {
     const checked = checkConfig(text, parseWholeConfig);
-    const found = 'problems' in checked ? checked.problems : [];
+    const found = checked.kind === 'bad' ? checked.problems : [];
     return found.map(({ line, message }) => `${line} ${message}`);
   };
   const listed = (...entries: string[]) =>

@@ -191,7 +191,7 @@ export class RackConsoles implements ConsoleReceiver {
     // (V2)
     const both = AbortSignal.any([signal, breakOff.signal]);
     const expected = await expectBmc(driver, asked, { signal: both });
-    if (!('driver' in expected)) return expected;
+    if (expected.kind !== 'expected') return expected;
     this.#catchUp(view);
     const opened = await consoles.hear(
       hostUid,

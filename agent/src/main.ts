@@ -88,7 +88,7 @@ async function readText(path: string): Promise<string> {
 /** Says each problem of the configuration, with its line. */
 async function wholeConfig(path: string): Promise<AgentConfig | undefined> {
   const checked = checkConfig(await readText(path), parseWholeConfig);
-  if ('config' in checked) return checked.config;
+  if (checked.kind === 'good') return checked.config;
   process.stderr.write(problemLines(path, checked.problems));
   process.exitCode = wrongConfigCode;
   return undefined;

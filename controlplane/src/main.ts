@@ -65,7 +65,7 @@ async function softwareOf(): Promise<Software> {
 /** Prints each problem of the configuration, with its line; undefined when there is one. */
 async function readConfig(path: string): Promise<ControlPlaneConfig | undefined> {
   const checked = checkConfig(await readFile(path, 'utf8'), parseConfig);
-  if ('config' in checked) return checked.config;
+  if (checked.kind === 'good') return checked.config;
   process.stderr.write(problemLines(path, checked.problems));
   process.exitCode = wrongConfigCode;
   return undefined;

@@ -110,7 +110,7 @@ export class DriveLists {
     const driver = await openBmc(this.#drivers, bmc, context, expectedIdentity);
     if (driver.readInventory === undefined) return undefined;
     const opened = await openExpectedBmc(this.#drivers, request, context);
-    if ('kind' in opened) return { bmcDrives: unavailable(messageOf(opened)) };
+    if (opened.kind !== 'expected') return { bmcDrives: unavailable(messageOf(opened)) };
     const bmcDrives = await listOf(opened.driver, context.signal);
     if (bmcDrives === undefined) return undefined;
     const bmcParts = await this.#partsOf(opened.driver, context);

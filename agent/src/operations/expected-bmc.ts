@@ -11,6 +11,7 @@ import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from '
 import { bmcIdentityDifference } from './bmc-identity.ts';
 
 export interface ExpectedBmc {
+  readonly kind: 'expected';
   readonly driver: BmcDriver;
   /** Its present identity. */
   readonly bmcIdentity: Omit<BmcIdentity, '$typeName'>;
@@ -36,7 +37,9 @@ export async function expectBmc<Driver extends Pick<BmcDriver, 'readIdentity'>>(
   driver: Driver,
   { bmc, expectedIdentity }: Expecting,
   { signal }: Pick<OperationContext, 'signal'>,
-): Promise<(Pick<ExpectedBmc, 'bmcIdentity'> & { readonly driver: Driver }) | FinalResult> {
+): Promise<
+  (Pick<ExpectedBmc, 'kind' | 'bmcIdentity'> & { readonly driver: Driver }) | FinalResult
+> {
   const identity = await driver.readIdentity(signal);
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const bmcIdentity = identityToWire(identity.value);
@@ -46,5 +49,5 @@ export async function expectBmc<Driver extends Pick<BmcDriver, 'readIdentity'>>(
     const observations = create(agent.ObservationsSchema, { bmcIdentity });
     return { ...failure('identityMismatch', message), observations };
   }
-  return { driver, bmcIdentity };
+  return { kind: 'expected', driver, bmcIdentity };
 }

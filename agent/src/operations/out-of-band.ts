@@ -92,7 +92,7 @@ export async function runOutOfBand(
   const problem = step.problem?.(request.arguments);
   if (problem !== undefined) return failure('invalidArgument', `${request.step}: ${problem}`);
   const bmc = await openExpectedBmc(drivers, request, context);
-  if ('kind' in bmc) return bmc;
+  if (bmc.kind !== 'expected') return bmc;
   await context.begin();
   const tell: TellUpdate = (percent, state) =>
     context.continuing({ step: request.step, percent, text: state });

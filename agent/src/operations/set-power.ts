@@ -62,7 +62,7 @@ export async function setPower(
   if (request.on === undefined) return failure('invalidArgument', 'SetPower says no state');
   if (request.bmc?.protocol === byHand) return letPerson(drivers, request, context);
   const bmc = await openExpectedBmc(drivers, request, context);
-  if ('kind' in bmc) return bmc;
+  if (bmc.kind !== 'expected') return bmc;
   const { driver, bmcIdentity } = bmc;
   const { on } = request;
   const mediumUrl = drivers.bootMediumUrl?.();
@@ -84,7 +84,7 @@ export async function setPower(
   }
   const prove = async () => {
     const still = await expectBmc(driver, request, context);
-    return 'kind' in still ? still : undefined;
+    return still.kind === 'expected' ? undefined : still;
   };
   const down = await shutDown({ driver, clock, context, prove }, leftMs);
   if (down.kind !== 'off') return down;

@@ -8,7 +8,7 @@ import {
   type FirstBoot,
   FirstBootFormat,
 } from '@rackwright/messages';
-import { errorText } from '@rackwright/platform';
+import { bad, errorText, type Read, value } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { quote, type Violations } from '../../call/violations.ts';
 import { checkEnum } from './host-spec.ts';
@@ -182,13 +182,13 @@ function noCloudProblem(userData: string, calls: boolean): string | undefined {
 function cloudConfigProblem(userData: string, calls: boolean): string | undefined {
   if (!isCloudConfig(userData)) return undefined;
   const read = readYaml(userData);
-  if ('problem' in read) return `begins with "#cloud-config" and is no YAML: ${read.problem}`;
-  const { value } = read;
-  if (value === null) return undefined;
-  if (typeof value !== 'object' || Array.isArray(value)) {
+  if (read.kind === 'bad') return `begins with "#cloud-config" and is no YAML: ${read.problem}`;
+  const config = read.value;
+  if (config === null) return undefined;
+  if (typeof config !== 'object' || Array.isArray(config)) {
     return 'begins with "#cloud-config" and is no mapping of names to values';
   }
-  return calls ? silenceProblem(value) : undefined;
+  return calls ? silenceProblem(config) : undefined;
 }
 
 /** As cloud-init recognizes it: by its beginning, in any case; an archive is something else. */
@@ -230,18 +230,18 @@ function runsPhoneHome(modules: unknown): boolean {
 function networkProblem(text: string): string | undefined {
   if (text === '') return undefined;
   const read = readYaml(text);
-  if ('problem' in read) return `is no YAML: ${read.problem}`;
+  if (read.kind === 'bad') return `is no YAML: ${read.problem}`;
   const whole = read.value as { version?: unknown; network?: { version?: unknown } } | null;
   const version = whole?.network?.version ?? whole?.version;
   if (version === 1 || version === 2) return undefined;
   return 'must be a network configuration of cloud-init with "version: 1" or "version: 2"';
 }
 
-function readYaml(text: string): { readonly value: unknown } | { readonly problem: string } {
+function readYaml(text: string): Read<unknown> {
   try {
-    return { value: parse(text, { maxAliasCount: yamlAliasesMax, logLevel: 'error' }) };
+    return value(parse(text, { maxAliasCount: yamlAliasesMax, logLevel: 'error' }));
   } catch (error) {
-    return { problem: firstLine(error) };
+    return bad(firstLine(error));
   }
 }
 

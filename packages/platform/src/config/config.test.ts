@@ -19,7 +19,7 @@ function even(text: string): string {
 
 const problems = (text: string) => {
   const checked = checkConfig(text, (from) => readConfigText(from, read));
-  const found = 'problems' in checked ? checked.problems : [];
+  const found = checked.kind === 'bad' ? checked.problems : [];
   return found.map(({ line, message }) => `${line} ${message}`);
 };
 

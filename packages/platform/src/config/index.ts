@@ -19,16 +19,16 @@ export const wrongConfigCode = 2;
 
 /** The result of `parse` for a text, or its problems, by line. */
 export type CheckedConfig<T> =
-  | { readonly config: T }
-  | { readonly problems: readonly LineProblem[] };
+  | { readonly kind: 'good'; readonly config: T }
+  | { readonly kind: 'bad'; readonly problems: readonly LineProblem[] };
 
 /** Reads `text`, and lists all its problems. */
 export function checkConfig<T>(text: string, parse: (text: string) => T): CheckedConfig<T> {
   try {
-    return { config: parse(text) };
+    return { kind: 'good', config: parse(text) };
   } catch (cause) {
     if (!(cause instanceof ConfigError)) throw cause;
-    return { problems: problemsAt(text, cause).sort((a, b) => a.line - b.line) };
+    return { kind: 'bad', problems: problemsAt(text, cause).sort((a, b) => a.line - b.line) };
   }
 }
 
