@@ -23,6 +23,7 @@ import { chooseAccelerator } from './kvm.ts';
 import { bmcAddress, type LabNetwork, makeNetwork } from './netns.ts';
 import { type LabMachine, type MachineSpec, makeMachine } from './qemu.ts';
 import { startRouter } from './radvd.ts';
+import { startSwitch } from './switch.ts';
 import { createUndo, type Undo } from './undo.ts';
 
 const CACHE = join(import.meta.dirname, '../../.cache/lab');
@@ -91,6 +92,7 @@ export async function startLab(options: {
       if (hasVirtualDrive(firmware)) await addRedfishService({ undo, network, machine, address });
       machines.push(machine);
     }
+    startSwitch(undo, { namespace: network.namespace, folder }, machines);
     const stop = async (): Promise<readonly string[]> => {
       const failures = await undo.run();
       forgetSignals(); // not before: a signal while we tidy up must not stop that

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readBlockLog, touchedBytes } from '../blocklog.ts';
 import { watchBootPath } from '../boot-path.ts';
+import { checkCable } from '../cable.ts';
 import { inspectDisk, isUntouched } from '../disk-image.ts';
 import { hasVirtualDrive, hostPolicy } from '../firmware.ts';
 import { tryProgram } from '../processes.ts';
@@ -38,6 +39,7 @@ export const checkScenario: Scenario = {
     findings.check('h1 is available', true);
     await checkBootPath();
     await checkDrive?.();
+    await checkCable(site, machine);
     await powerOff(site, bmc);
     checkDisks(site, machine);
     await checkCertificates(site, machine);
