@@ -27,8 +27,8 @@ import { land } from './events/landing.ts';
 import { notePlan, refusalOfPlan } from './foresee/plan-check.ts';
 import {
   countGoalRun,
-  hasWhatRunsNeed,
   mayTryAgain,
+  noteMissingNeeds,
   waitsForReview,
   wantedRun,
   wantsAvailable,
@@ -208,13 +208,13 @@ function startWanted(pass: Pass): boolean {
   if (status.deletion !== undefined) return driveDeletion(pass);
   if (holdOf(pass, HoldScope.WORK) !== undefined) return false;
   if (record.pendingPower !== undefined && holdOf(pass, HoldScope.POWER) === undefined) {
-    if (!hasWhatRunsNeed(pass)) return false;
+    if (noteMissingNeeds(pass)) return false;
     if (startPower(pass, record.pendingPower)) return true;
   }
   const kind = wantedRun(pass);
   if (waitsForReview(pass, kind)) return false;
   if (kind === undefined || !mayTryAgain(pass)) return endStay(pass) || enforcePower(pass);
-  if (!hasWhatRunsNeed(pass) || !countGoalRun(pass)) return false;
+  if (noteMissingNeeds(pass) || !countGoalRun(pass)) return false;
   startRun(pass, kind, actors.goal);
   takeOver(pass, status.run as Run);
   causedBy(pass, actors.system, `${runName(status.run as Run)} started towards the goal`);

@@ -28,7 +28,7 @@ import { endpointText } from '../bmc/endpoint.ts';
 import { isByHand, isOtherSwitch } from '../bmc/protocols.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith } from '../life/busy.ts';
-import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
+import { mayTryAgain, noteMissingNeeds } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
@@ -160,7 +160,7 @@ export function driveDeletion(pass: Pass): boolean {
     startStage(pass);
     return true;
   }
-  if (whatKeeps(pass) !== undefined || !hasWhatRunsNeed(pass)) return false;
+  if (whatKeeps(pass) !== undefined || noteMissingNeeds(pass)) return false;
   startStage(pass);
   causedBy(pass, actors.system, `${runName(status.run as Run)} started towards the deletion`);
   return true;

@@ -29,10 +29,10 @@ import type { HostContext } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
 import {
   backOff,
-  hasWhatRunsNeed,
   isDue,
   mayTryAgain,
   missing,
+  noteMissingNeeds,
   waitsForReview,
   wantedRun,
 } from './goal.ts';
@@ -237,23 +237,23 @@ test('a missing requirement of runs is a fault while it is missing, since it was
   const lacks = (context: Partial<HostContext>, ...types: string[]) => {
     const faults = types.map((type) => fault(type, nowMs - 1_000));
     const pass = passOf({ status: { faults }, context });
-    const isThere = hasWhatRunsNeed(pass);
+    const isMissing = noteMissingNeeds(pass);
     const left = pass.status.faults.map(({ type, since }) => [
       type,
       since === undefined ? undefined : nowMs - timestampMs(since),
     ]);
-    return { isThere, left };
+    return { isMissing, left };
   };
   const others = { hasReservations: false };
   const noCredential = { credentialVersion: undefined };
-  expect(lacks(others)).toEqual({ isThere: false, left: [['notUnique', 0]] });
-  expect(lacks(noCredential)).toEqual({ isThere: false, left: [['noCredential', 0]] });
+  expect(lacks(others)).toEqual({ isMissing: true, left: [['notUnique', 0]] });
+  expect(lacks(noCredential)).toEqual({ isMissing: true, left: [['noCredential', 0]] });
   expect(lacks(others, 'notUnique').left).toEqual([['notUnique', 1_000]]);
   expect(lacks(noCredential, 'noCredential').left).toEqual([['noCredential', 1_000]]);
   expect(lacks(noCredential, 'notUnique').left).toEqual([['noCredential', 0]]);
   expect(lacks({ ...others, ...noCredential }, 'noCredential').left).toEqual([['notUnique', 0]]);
   const well = lacks({}, 'notUnique', 'powerFailed', 'noCredential');
-  expect(well).toEqual({ isThere: true, left: [['powerFailed', 1_000]] });
+  expect(well).toEqual({ isMissing: false, left: [['powerFailed', 1_000]] });
 });
 
 test('a missing credential is reported by its name, if the host names one', () => {

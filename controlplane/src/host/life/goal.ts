@@ -50,22 +50,26 @@ export function isDue(pass: PassView): boolean {
   return next === undefined || hasPassed(pass, next);
 }
 
-/** Without its unique values or its credential a host gets no orders; a fault says so. */
-export function hasWhatRunsNeed(pass: Pass): boolean {
-  const lack = missing(pass);
-  for (const type of lacks) if (type !== lack?.type) clearFault(pass, type);
-  if (lack !== undefined) setFault(pass, lack.type, lack.message);
-  return lack === undefined;
+/**
+ * Sets the fault for the first thing that runs need and the host does not have: its unique values,
+ * or else its credential. Clears the other such faults. True: something is missing, and the host
+ * gets no orders.
+ */
+export function noteMissingNeeds(pass: Pass): boolean {
+  const need = missing(pass);
+  for (const type of needFaults) if (type !== need?.type) clearFault(pass, type);
+  if (need !== undefined) setFault(pass, need.type, need.message);
+  return need !== undefined;
 }
 
-const lacks = ['notUnique', 'noCredential'] as const satisfies HostFault[];
+const needFaults = ['notUnique', 'noCredential'] as const satisfies HostFault[];
 
-interface Lack {
-  readonly type: (typeof lacks)[number];
+interface MissingNeed {
+  readonly type: (typeof needFaults)[number];
   readonly message: string;
 }
 
-export function missing({ context, spec }: PassView): Lack | undefined {
+export function missing({ context, spec }: PassView): MissingNeed | undefined {
   if (!context.hasReservations) {
     const message = 'another host holds one of its MAC or BMC addresses';
     return { type: 'notUnique', message };

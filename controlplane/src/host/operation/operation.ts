@@ -17,7 +17,7 @@ import {
 } from '@rackwright/messages';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
 import { queueTimeoutMs } from '../deployment/image-queue.ts';
-import { isBraked } from '../pass/brake.ts';
+import { waitAtBrake } from '../pass/brake.ts';
 import {
   activeRun,
   hasPassed,
@@ -132,7 +132,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
     );
     return 'waiting';
   }
-  if (isBraked(pass, run, operationRecord.operation)) return 'waiting';
+  if (waitAtBrake(pass, run, operationRecord.operation)) return 'waiting';
   if (waitsForConfirmation(pass, run, operationRecord.operation)) return 'waiting';
   operationRecord.sentTo = lifeOf(session.journal);
   operationRecord.sendTime = now(pass);

@@ -32,10 +32,11 @@ export function firstOnHost(steps: readonly StepView[]): number {
 }
 
 /**
- * Whether a run may go on to its host: a run that boots the runner needs a slot where the rack has
- * a limit.
+ * Requests the runner slot of a run that needs one: a run that boots the runner, where the rack has
+ * a limit. Without the slot, a run waits that has not begun on its host. With it, the run waits no
+ * longer. True: the run may go on.
  */
-export function hasRunnerSlot(pass: Pass, run: Run): boolean {
+export function takeRunnerSlot(pass: Pass, run: Run): boolean {
   const view = quotaViewIn(pass, 'runner');
   const { quota } = view ?? {};
   const first = firstOnHost(run.steps);
@@ -53,8 +54,11 @@ export function hasRunnerSlot(pass: Pass, run: Run): boolean {
   return false;
 }
 
-/** Whether a brake keeps an operation from being sent now; the run then waits for its end. */
-export function isBraked(pass: Pass, run: Run, operation: agent.Operation): boolean {
+/**
+ * Makes the run wait where a brake keeps an operation from being sent now, and requests the wipe
+ * slots that the operation needs. True: the run waits, and the operation is not sent.
+ */
+export function waitAtBrake(pass: Pass, run: Run, operation: agent.Operation): boolean {
   const { restored, freeze } = pass.context;
   if (restored !== undefined && run.kind !== RunKind.DELETE) {
     waitFor(pass, run, 'restored', restored);
@@ -67,7 +71,7 @@ export function isBraked(pass: Pass, run: Run, operation: agent.Operation): bool
     waitFor(pass, run, 'freeze', freezeText(freeze));
     return true;
   }
-  return !hasWipeSlots(pass, run);
+  return !takeWipeSlots(pass, run);
 }
 
 /**
@@ -86,10 +90,12 @@ export function freezeText({ of, by, reason, at }: FreezeInForce): string {
 }
 
 /**
- * A host whose wipe has begun in this run is not stopped half-way. Steps without an attempt come
- * from a failed run that this one resumes: that run's slot no longer counts.
+ * Requests the first wipe slot that the run needs and does not have, and makes the run wait. True:
+ * it needs no more slots. A host whose wipe has begun in this run is not stopped half-way. Steps
+ * without an attempt come from a failed run that this one resumes: that run's slot no longer
+ * counts.
  */
-function hasWipeSlots(pass: Pass, run: Run): boolean {
+function takeWipeSlots(pass: Pass, run: Run): boolean {
   const underWay = run.steps.some(({ destructive, state, attempt }) => {
     return destructive && state === StepState.SUCCEEDED && attempt > 0;
   });

@@ -23,7 +23,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
-import { hasWhatRunsNeed, wantedRun } from '../life/goal.ts';
+import { noteMissingNeeds, wantedRun } from '../life/goal.ts';
 import { refusalOf } from '../life/refusal.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { activeRun, causedBy, hasPassed, later, type Pass, type PassView } from '../pass/pass.ts';
@@ -75,7 +75,7 @@ export function enforcePower(pass: Pass): boolean {
   const { record, context } = pass;
   const wanted = missingPower(pass);
   if (wanted === undefined || !enforces(pass)) return false;
-  if (obstacleTo(pass, wanted) !== undefined || !hasWhatRunsNeed(pass)) return false;
+  if (obstacleTo(pass, wanted) !== undefined || noteMissingNeeds(pass)) return false;
   const { nextTime, runs = 0 } = record.powerEnforcement ?? {};
   if (nextTime !== undefined && !hasPassed(pass, nextTime)) return false;
   const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;

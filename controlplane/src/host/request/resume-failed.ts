@@ -12,7 +12,7 @@ import {
 } from '@rackwright/messages';
 import { contentReturned } from '../erasure/power-cycle.ts';
 import { claimOfUse } from '../life/claim.ts';
-import { hasWhatRunsNeed } from '../life/goal.ts';
+import { noteMissingNeeds } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
 import { bootAfterLoss } from '../operation/boots.ts';
 import { activeRun, causedBy, hasPassed, type Pass, type PassView, runName } from '../pass/pass.ts';
@@ -29,7 +29,7 @@ export function endStay(pass: Pass): boolean {
   if (status.state !== HostState.MANAGEABLE || !hasPassed(pass, until)) return false;
   // The user of the host, or the person in rescue, decides when it is switched off.
   if (status.inRescue || claimOfUse(status) !== undefined) return false;
-  if (holdOf(pass, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(pass)) return false;
+  if (holdOf(pass, HoldScope.POWER) !== undefined || noteMissingNeeds(pass)) return false;
   startRun(pass, RunKind.POWER, actors.system, [{ step: engineSteps.off, arguments: {} }]);
   causedBy(pass, actors.system, `its stay in the runner after ${status.afterFailure?.run} is over`);
   return true;

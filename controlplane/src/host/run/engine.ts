@@ -38,7 +38,7 @@ import {
   putOperation,
 } from '../operation/operation.ts';
 import { shutdownOfRun } from '../operation/shutdown.ts';
-import { hasRunnerSlot } from '../pass/brake.ts';
+import { takeRunnerSlot } from '../pass/brake.ts';
 import {
   currentStep,
   isStepOver,
@@ -205,7 +205,7 @@ export function driveRun(pass: Pass, run: Run): void {
       return;
     }
     if (isStepOver(step)) run.currentStep += 1;
-    else if (!hasRunnerSlot(pass, run)) return;
+    else if (!takeRunnerSlot(pass, run)) return;
     else if (step.state === StepState.PENDING) {
       if (!skipUnneeded(run) && !skipProof(pass, run, step)) beginStep(pass, run, step);
     } else if (!driveStep(pass, run, step) && !giveUpWaiting(pass, run, step)) return;
@@ -361,7 +361,7 @@ function mayRunAgain({ rerunClass }: StepView): boolean {
  * Only another boot brings a runner, and that begins with a power off.
  */
 export function bootAgain(pass: Pass, run: Run, step: RunStep, message: string): void {
-  if (isCutShortTooOften(pass, step)) {
+  if (countInterruption(pass, step) === 'tooOften') {
     failStep(pass, run, step, stepFailure('interrupted', `${calledStep(step)}: ${message}`));
     return;
   }
@@ -385,7 +385,7 @@ export function interruptStep(
     holdForPerson(pass, run, step, failure);
     return;
   }
-  if (isCutShortTooOften(pass, step)) {
+  if (countInterruption(pass, step) === 'tooOften') {
     failStep(pass, run, step, failure);
     return;
   }
@@ -415,10 +415,13 @@ function holdForPerson(pass: Pass, run: Run, step: RunStep, failure: RunFailure)
 
 const neverTwice = 'it never runs twice by itself';
 
-/** Counts one more; conflicts and unknown results do not count. */
-function isCutShortTooOften({ context }: PassView, step: RunStep): boolean {
+/**
+ * Counts one more interruption of the step, whatever follows; conflicts and unknown results do not
+ * count. `tooOften`: the step is not tried again.
+ */
+function countInterruption({ context }: PassView, step: RunStep): 'mayRepeat' | 'tooOften' {
   step.interruptions += 1;
-  return step.interruptions >= context.timing.interruptionsMax;
+  return step.interruptions >= context.timing.interruptionsMax ? 'tooOften' : 'mayRepeat';
 }
 
 export function completeStep(pass: Pass, run: Run, step: RunStep): void {

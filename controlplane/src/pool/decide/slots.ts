@@ -247,7 +247,7 @@ function passGate(
   }
   slot.message = cut(wants.text);
   slot.waitsForOthers = stays !== undefined;
-  return !isLate(draft, slot, lateText(record, slot));
+  return !failIfLate(draft, slot, lateText(record, slot));
 }
 
 interface SlotObstacle {
@@ -273,11 +273,11 @@ function waitsOn(
   const cause = because === undefined ? '' : `: ${because.text}`;
   const late = `let through, and could not go in time${cause}`;
   // Windows may be further apart than deadlines are long; an approval does not last forever.
-  return isForWindow || !isLate(draft, slot, late);
+  return isForWindow || !failIfLate(draft, slot, late);
 }
 
-/** Whether it has waited at the gate too long, which ends its wait. */
-function isLate(draft: PoolDraft, slot: RolloutSlot, message: string): boolean {
+/** Fails a slot that has waited at the gate too long. True: the slot failed. */
+function failIfLate(draft: PoolDraft, slot: RolloutSlot, message: string): boolean {
   const isOver = (msOf(slot.gateDeadline) ?? draft.nowMs) <= draft.nowMs;
   if (isOver) fail(draft, slot, { message, counted: false });
   return isOver;
