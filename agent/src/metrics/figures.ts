@@ -164,7 +164,7 @@ function countHttp(registry: Registry): Pick<BootMeter, 'httpAnswered'> {
 function countBmc(registry: Registry): BmcMeter {
   const calls = registry.durations(
     'rackwright_agent_bmc_call_seconds',
-    'Calls of BMCs, without the wait for their turn.',
+    'Calls of BMCs, without their time in the queue.',
     { protocol: ['ipmi', 'redfish', 'webhook'], result: ['ok', 'failed', 'transient'] },
     callBounds,
   );

@@ -219,7 +219,7 @@ function countQueues(
     { labels: { queue: 'hellos' }, value: of(hellos) },
     ...controllers.map((each) => ({ labels: { queue: each }, value: of(led[each].passes) })),
   ];
-  registry.gauge('rackwright_queue_length', 'What waits for its turn, by queue.', { queue }, () =>
+  registry.gauge('rackwright_queue_length', 'What waits in a queue, by queue.', { queue }, () =>
     sizes(({ waiting }) => waiting),
   );
   registry.gauge('rackwright_queue_active', 'What is under way, by queue.', { queue }, () =>

@@ -274,7 +274,7 @@ test('a step’s time begins when it has its slot for the image', () => {
   const progress = create(ProgressSchema, { text: 'queued for the image, place 2' });
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs }, { progress });
   expect(told.causes.map(({ text }) => text)).toEqual([
-    `its turn to get ${second}`,
+    `a slot to get ${second}`,
     'queued for the image, place 2',
   ]);
   expect(told.deadline).toEqual(timestampFromMs(sentMs + 24 * hourMs));
@@ -299,9 +299,7 @@ test('a slot that never comes ends the wait, with one message from agent and con
     return statusOf(host).lastError?.failure?.message;
   });
   expect(messages[0]).toBe(messages[1]);
-  expect(messages[0]).toContain(
-    `waited 1 day for its turn to get ${second}: the agent of racks/r1`,
-  );
+  expect(messages[0]).toContain(`waited 1 day for a slot to get ${second}: the agent of racks/r1`);
 });
 
 test('a host that waits for its slot can be deleted: its order is cancelled', () => {

@@ -36,7 +36,7 @@ export function foldPass(pass: Pass, run: Run, step: RunStep, progress: agent.Co
   if (progress.queuePlace > 0) {
     operationRecord.queued = true;
     step.deadline = timestampFromMs(timestampMs(operationRecord.sendTime) + queueMs);
-    waitFor(pass, run, 'image', `its turn to get ${image}`, operationRecord.sendTime);
+    waitFor(pass, run, 'image', `a slot to get ${image}`, operationRecord.sendTime);
   } else if (operationRecord.queued) {
     operationRecord.queued = false;
     step.deadline = later(pass, timing.imageTimeoutMs);
@@ -48,7 +48,7 @@ export function foldPass(pass: Pass, run: Run, step: RunStep, progress: agent.Co
 export function queueTimedOut({ record, spec, context }: PassView, detail = ''): RunFailure {
   const waited = lasting(context.timing.imageQueueTimeoutMs);
   const text =
-    `waited ${waited} for its turn to get ${record.image}: the agent of ${spec.rack} serves as ` +
+    `waited ${waited} for a slot to get ${record.image}: the agent of ${spec.rack} serves as ` +
     'many hosts at once as its imagesAtOnceMax says';
   return stepFailure('queueTimeout', text, detail);
 }

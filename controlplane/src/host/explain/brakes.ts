@@ -70,7 +70,7 @@ export function tellQueue(
     unblock:
       queued?.hosts === 0
         ? [`allow some: ${raise}`]
-        : ['nothing: it goes on by itself when it has its place', `or allow more: ${raise}`],
+        : ['nothing: it goes on by itself when it has a slot', `or allow more: ${raise}`],
   };
 }
 

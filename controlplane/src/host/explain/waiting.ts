@@ -60,8 +60,8 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
     ],
   }),
   image: (record, run) => ({
-    blocker: `its turn among those that get an image in ${record.host?.spec?.rack}`,
-    unblock: ['nothing: it goes on by itself when its turn comes', ...endRun(record, run)],
+    blocker: `a free slot to get an image in ${record.host?.spec?.rack}`,
+    unblock: ['nothing: it goes on by itself when it has a slot', ...endRun(record, run)],
   }),
   conflict: (record, run) => ({
     blocker: 'a conflict on the host or its BMC',

@@ -50,7 +50,7 @@ export function takeRunnerSlot(pass: Pass, run: Run): boolean {
   if (begun) return true;
   const hosts = counted(quota.hosts, 'host');
   const limit = `${pass.spec.rack} lets ${hosts} be in the runner at once`;
-  waitFor(pass, run, 'capacity', `${limit}; this one waits for its place`);
+  waitFor(pass, run, 'capacity', `${limit}; this one waits for a slot`);
   return false;
 }
 

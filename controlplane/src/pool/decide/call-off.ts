@@ -110,7 +110,7 @@ function whyNotNow(
   const stop = stopOf(surveyed, { isPinned: isPinned(record, name) });
   if (stop !== undefined && !isBroken(host)) return { kind: 'poolStopped', text: stop.text };
   if (host.brake !== undefined) return { kind: 'brake', text: host.brake.text };
-  // R27: a person may want to save the data on its disk.
+  // A person may want to save the data on its disk.
   if (!isSelected(record.pool?.spec?.hosts, host)) {
     return { kind: 'left', text: 'it has left the pool' };
   }

@@ -229,7 +229,7 @@ function degraded(
     );
   if (kept.length > 0) return yes('HostKept', namedWhy(kept));
   const failures = `${counted(failedCount, 'host')} failed`;
-  // R13: a failure before the host is touched does not count, and is retried.
+  // A failure before the host is touched does not count, and is retried.
   const tried = namedWhy(surveyedHosts.filter(({ untilMs }) => untilMs !== undefined));
   const message = tried === '' ? failures : `${failures}; ${tried}`;
   return { status: false, reason: 'Healthy', message };

@@ -75,7 +75,7 @@ export function forgive({ record }: PoolDraft, hostUid: HostUid): void {
 }
 
 /**
- * Drops failures of another image (R11), of a host that is healthy after all (R15), and of settings
+ * Drops failures of another image, of a host that is healthy after all, and of settings
  * that a person has changed since.
  */
 export function healFailures(draft: PoolDraft): void {

@@ -5,7 +5,7 @@
  * 1. A slot is released only because of the host's own record, or while nothing has been requested
  *    of the host yet. So a crash at any point leaves the same slots.
  * 2. A host that was written keeps its slot until it has been healthy for the required time, or has
- *    taken too long (R9, R15).
+ *    taken too long.
  * 3. A deployment is recorded once the host is healthy on the image, before its slot is released.
  *    The first record gives the time; a repeated one changes nothing. A late deployment is recorded
  *    as long as its host has not been written again.
@@ -111,7 +111,7 @@ function endText({ outcome }: Run): string {
   return outcome === RunOutcome.CANCELLED ? 'its run was cancelled' : 'its run failed';
 }
 
-/** Whether the host had left its image: it was being written, or was to boot another (R13). */
+/** Whether the host had left its image: it was being written, or was to boot another. */
 function hasLeft({ steps }: Run): boolean {
   return steps.some(({ name, attempt, disksUntouched }) => {
     if (attempt === 0) return false;
@@ -198,7 +198,7 @@ export function passGates(draft: PoolDraft, { surveyed, room }: Passing, facts: 
     if (slot.state !== GATE) return true;
     const host = hosts.get(slot.hostUid);
     const isWanted = wantedBy(record, slot.host)?.image === slot.image;
-    // R5, R27: another image needs another approval, and a host that leaves needs none.
+    // Another image needs another approval, and a host that leaves needs none.
     if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
     // A host's own reason may last; but a run ends by itself, and needs no new approval.
     if (host.keptBy !== undefined && runUnderWay(host) === undefined) return false;
@@ -264,7 +264,7 @@ function waitsOn(
   { why, isShut }: SlotObstacle,
 ): boolean {
   const isForWindow = isShut && stays === undefined && why === undefined;
-  const rest = why === undefined ? ' for its turn' : `: ${why.text}`;
+  const rest = why === undefined ? ' for a free slot' : `: ${why.text}`;
   slot.message = cut(
     stays?.text ?? `let through, and waits${isForWindow ? ' for a window' : rest}`,
   );

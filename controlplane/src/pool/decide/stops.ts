@@ -136,7 +136,7 @@ function whyHalts(
 }
 
 /**
- * R25: empty waves, perhaps because of a wrong selector; not when no wave selects any host, which
+ * Empty waves, perhaps because of a wrong selector; not when no wave selects any host, which
  * stops the rollout (`whyStops`).
  */
 export function emptyWaves(

@@ -5,7 +5,7 @@
  * 1. A pool acts on members alone. A host becomes a member before it is claimed: a crash in between
  *    leaves a claim to be made, never an unknown one.
  * 2. A host with another owner's claim is never taken, and two pools that want all matching hosts
- *    leave a contested one to neither (R29). A pool with a size leaves it to one without.
+ *    leave a contested one to neither. A pool with a size leaves it to one without.
  * 3. A member with a slot leaves only once its run has ended.
  */
 import { createHash } from 'node:crypto';

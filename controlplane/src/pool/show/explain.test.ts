@@ -176,7 +176,7 @@ test('a host is explained with its slot in the pool, unless it is on its image',
   expect(textsOf(told)[0]).toMatch(
     new RegExp(`^pools/p: it shall run ${image('B')}, and the first host goes alone`),
   );
-  expect(told.blocker).toBe('its turn in pools/p');
+  expect(told.blocker).toBe('a free slot in pools/p');
   expect(told.unblock).toEqual(['see what it waits for: rackwright pool explain p']);
   expect(of(waits, 'a person')).toMatchObject({ blocker: 'a person', unblock: [] });
   expect(of('hosts/h9').causes).toEqual([]);

@@ -249,7 +249,7 @@ export function withPool(
   shown.causes.push(causeOf({ text: `${pool}: ${text}`, since: surveyedHost.slot?.takeTime }));
   // The host's other blockers still apply.
   if (shown.blocker !== '') return shown;
-  shown.blocker = `its turn in ${pool}`;
+  shown.blocker = `a free slot in ${pool}`;
   shown.unblock.push(`see what it waits for: rackwright pool explain ${idOf(pool)}`);
   return shown;
 }

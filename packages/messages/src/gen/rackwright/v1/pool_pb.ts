@@ -886,7 +886,7 @@ export type PlannedRollout = Message<"rackwright.v1.PlannedRollout"> & {
   toImage: string;
 
   /**
-   * Why it could not go now, were its turn come; empty: nothing but its turn.
+   * Why it could not go even with a free slot; empty: it waits for a slot alone.
    *
    * @generated from field: string blocked_because = 6;
    */

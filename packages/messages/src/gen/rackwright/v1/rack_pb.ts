@@ -128,7 +128,7 @@ export const RackSpecSchema: GenMessage<RackSpec> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 1);
 
 /**
- * RackLimits bound what happens at once; what is above them queues with its place shown.
+ * RackLimits bound what happens at once; what is above them queues, and its position is shown.
  *
  * @generated from message rackwright.v1.RackLimits
  */

@@ -1181,7 +1181,7 @@ export const SkipCause = {
   NEVER: 1,
 
   /**
-   * Its condition did not hold when its turn came.
+   * Its condition did not hold when the run reached it.
    *
    * @generated from enum value: SKIP_CAUSE_CONDITION = 2;
    */

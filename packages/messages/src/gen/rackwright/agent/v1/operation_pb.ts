@@ -428,7 +428,7 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
   deployment?: Deployment | undefined;
 
   /**
-   * Of a step that may have to wait for its turn: how long it may take once that has come. So long
+   * Of a step that may have to wait for a slot: how long it may take once that has come. So long
    * before the operation's deadline its wait for it is over. Unset: the deadline alone counts.
    *
    * @generated from field: google.protobuf.Duration turn_timeout = 18;

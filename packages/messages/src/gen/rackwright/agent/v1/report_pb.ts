@@ -199,7 +199,7 @@ export type Continuing = Message<"rackwright.agent.v1.Continuing"> & {
   begun: boolean;
 
   /**
-   * It has not begun and waits for its turn: its place, 1 is next. 0: it does not wait, or not any
+   * It has not begun and waits for a slot: its position, 1 is next. 0: it does not wait, or not any
    * more. Time in the queue is no time of the step (RunStep.turn_timeout).
    *
    * @generated from field: uint32 queue_place = 6;

@@ -920,7 +920,7 @@ export type OperationRecord = Message<"rackwright.store.v1.OperationRecord"> & {
   begun: boolean;
 
   /**
-   * It waits at the agent for its turn; the step's deadline is then the end of that.
+   * It waits at the agent for a slot; the step's deadline is then the end of that.
    *
    * @generated from field: bool queued = 11;
    */
