@@ -72,7 +72,7 @@ export const updateRack = buildCommand({
   docs: {
     brief: 'Change a rack’s name, limits and policies; what is not named stays',
     fullDescription:
-      'Runs above --runs queue in the order in which they came; a waiting run shows its position. ' +
+      'Runs above --runs queue in order of arrival; a waiting run shows its position. ' +
       'Above --wipe-budget runs wait before their first destructive step.',
   },
   parameters: {
