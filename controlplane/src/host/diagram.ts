@@ -3,12 +3,12 @@ import { HostState, RunKind, RunOutcome } from '@rackwright/messages';
 import { requests } from './life/machine-tables.ts';
 import { runKindName } from './pass/pass.ts';
 import {
+  causes,
   type KnownRunKind,
   type Landing,
   landings,
-  type Sign,
   type State,
-  signs,
+  type TransitionCause,
 } from './pass/transitions.ts';
 import type { RequestKind } from './pass/types.ts';
 
@@ -41,18 +41,18 @@ const drawnStates = Object.keys(stateNames).map(Number) as State[];
 const drawnKinds = Object.keys(startedBy).map(Number) as KnownRunKind[];
 
 /**
- * A Mermaid state diagram: every move between stable states, labelled with the run or the sign that
- * makes it.
+ * A Mermaid state diagram: every move between stable states, labelled with the run or the cause
+ * that makes it.
  */
 export function stateDiagram(): string {
   const lines = drawnStates.flatMap((from) => [
     ...drawnKinds.flatMap((kind) => edges(from, kind)),
-    ...signEdges(from),
+    ...causeEdges(from),
   ]);
   return ['stateDiagram-v2', '  [*] --> new: create', ...lines, '  gone --> [*]'].join('\n');
 }
 
-const signTexts: { readonly [S in Sign]: string } = {
+const causeTexts: { readonly [S in TransitionCause]: string } = {
   used: 'may have been used',
   otherMachine: 'another machine answers',
   unproved: 'erasure not proved again',
@@ -61,15 +61,15 @@ const signTexts: { readonly [S in Sign]: string } = {
   unwanted: 'goal is less',
   notUnderstood: 'removed by force, work of a newer version',
 };
-const drawnSigns = Object.keys(signTexts) as Sign[];
+const drawnCauses = Object.keys(causeTexts) as TransitionCause[];
 
-/** Signs that lead to the same state share an edge. */
-function signEdges(from: State): string[] {
+/** Causes that lead to the same state share an edge. */
+function causeEdges(from: State): string[] {
   const moves = new Map<State, string[]>();
-  for (const sign of drawnSigns) {
-    const { to = from } = signs[sign][from];
+  for (const cause of drawnCauses) {
+    const { to = from } = causes[cause][from];
     if (to !== from && from !== HostState.GONE) {
-      moves.set(to, [...(moves.get(to) ?? []), signTexts[sign]]);
+      moves.set(to, [...(moves.get(to) ?? []), causeTexts[cause]]);
     }
   }
   return [...moves].map(

@@ -57,7 +57,7 @@ export class RackSession {
   /** How much later than usual the agent, which has no work, may send its next heartbeat. */
   #quietMs = 0;
   /** Hosts whose deadlines passed before the session opened have been checked. */
-  #hadItsWord = false;
+  #isSettled = false;
   readonly #snapshots: BootSnapshots;
   readonly #powerSyncs: PowerSyncs;
   readonly #discoveries: Discoveries;
@@ -117,11 +117,11 @@ export class RackSession {
       return;
     }
     // Deadlines that passed in the meantime could not fire (R5).
-    const hasItsWord = this.#lastMessageMs >= this.#openedMs + agentBackMs;
-    if (silentMs >= settleMs + this.#quietMs || (hasItsWord && !this.#hadItsWord)) {
+    const isBackLongEnough = this.#lastMessageMs >= this.#openedMs + agentBackMs;
+    if (silentMs >= settleMs + this.#quietMs || (isBackLongEnough && !this.#isSettled)) {
       this.#deps.hosts.wakeRack(this.#rackId);
     }
-    this.#hadItsWord ||= hasItsWord;
+    this.#isSettled ||= isBackLongEnough;
     if (message.case === 'heartbeat') this.#quietMs = quietMs(message.value, this.#deps.timing);
     await this.#heard(message);
   }

@@ -1,6 +1,6 @@
 /**
  * What moves a host between stable states, and the effect on its disks: the end of each run, and
- * each sign outside runs. A missing cell does not compile (DESIGN §4).
+ * each cause outside runs. A missing cell does not compile (DESIGN §4).
  *
  * T1 Nothing else writes the host's `state`, `dirty` and `useEpoch`.
  * T2 A host leaves `available` for every cause after which its certificates prove nothing.
@@ -93,8 +93,8 @@ export const landings: { readonly [K in KnownRunKind]: Landings } = {
   [RunKind.DELETE]: landing(removed, { to: 'same' }),
 };
 
-/** What happens to a host outside the ends of its runs. */
-export type Sign =
+/** What moves a host outside the ends of its runs. */
+export type TransitionCause =
   /** New data may be on its disks, or may come from here on: it was on, or is switched on. */
   | 'used'
   /** Another machine responds under its name. */
@@ -141,8 +141,8 @@ function notAvailable(effect: Transition): Row {
   };
 }
 
-/** Sign × state. */
-export const signs: { readonly [S in Sign]: Row } = {
+/** Cause × state. */
+export const causes: { readonly [S in TransitionCause]: Row } = {
   used: notAvailable({ disks: 'dirty', use: 'next' }),
   otherMachine: notAvailable({ disks: 'dirty', use: 'next' }),
   unproved: notAvailable({ disks: 'dirty', use: 'next' }),
@@ -159,9 +159,9 @@ export const signs: { readonly [S in Sign]: Row } = {
   notUnderstood: everywhere({ to: HostState.EXTERNAL }),
 };
 
-/** Applies a sign to a host. */
-export function move(status: HostStatus, sign: Sign): void {
-  const row = signs[sign];
+/** Applies a cause to a host. */
+export function move(status: HostStatus, cause: TransitionCause): void {
+  const row = causes[cause];
   // A host in a state that only a newer version knows can only be given up.
   transit(status, row[status.state as State] ?? row[HostState.EXTERNAL]);
 }
