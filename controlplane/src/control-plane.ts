@@ -153,8 +153,8 @@ function callsWebhooks(
   audit: AuditTrail,
 ) {
   if (web === undefined) return {};
-  const vault = { store, openCredential: secrets.open.bind(secrets) };
-  const openCredential = secretsForCalls(vault, audit);
+  const opener = { store, openCredential: secrets.open.bind(secrets) };
+  const openCredential = secretsForCalls(opener, audit);
   const internalAddresses = async () =>
     (await readFleet(store))?.fleet?.spec?.internalAddresses ?? [];
   const parts = { web, clock, log, openCredential, internalAddresses };
@@ -172,11 +172,11 @@ function makeEventSinks(
 ): EventSinks {
   const { webClient: web, clock } = platform;
   const { store } = shared;
-  const vault = { store, openCredential: secrets.open.bind(secrets) };
+  const opener = { store, openCredential: secrets.open.bind(secrets) };
   const webhooks = web && {
     ...{ web, clock, incarnation: store.incarnation },
     fleet: async () => (await readFleet(store))?.fleet,
-    secretOf: async (name: string) => (await openNamed(vault, name, { rack: '' }))?.password,
+    secretOf: async (name: string) => (await openNamed(opener, name, { rack: '' }))?.password,
   };
   return new EventSinks({ ...platform, ...shared, webhooks });
 }

@@ -10,7 +10,7 @@ export interface BrowsersParts {
   readonly signIns: SignIns;
   /** Undefined: people can sign in only with a token. */
   readonly provider: BrowserSignIn | undefined;
-  readonly shown: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'voucher'>;
+  readonly shown: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'verifier'>;
   readonly audit: AuditSink;
 }
 

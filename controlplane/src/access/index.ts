@@ -30,8 +30,8 @@ export {
   createSignIn,
   type SignIn,
   type SignInOptions,
+  type TokenVerifier,
   trustedSignIn,
-  type Voucher,
 } from './sign-in.ts';
 export {
   endSignInsOf,

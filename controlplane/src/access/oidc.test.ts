@@ -11,10 +11,10 @@ import { quietLog as log } from '@rackwright/platform/testing';
 import { selfSigned } from '@rackwright/sim/loopback';
 import { exportJWK, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createOidcVoucher } from './oidc.ts';
+import { createOidcVerifier } from './oidc.ts';
 import { type OidcConfig, readOidc } from './oidc-config.ts';
 import { OidcKeys } from './oidc-keys.ts';
-import { createSignIn, type Voucher } from './sign-in.ts';
+import { createSignIn, type TokenVerifier } from './sign-in.ts';
 
 interface Key {
   readonly kid: string;
@@ -29,7 +29,7 @@ let served: Key[] = [];
 let requests: string[] = [];
 let answer: ((path: string) => { status: number; body: string } | undefined) | undefined;
 let shiftMs = 0;
-let voucher: Voucher;
+let verifier: TokenVerifier;
 let config: OidcConfig;
 let caPem = '';
 
@@ -68,7 +68,7 @@ beforeEach(async () => {
   answer = undefined;
   shiftMs = 0;
   config = configOf({});
-  voucher = voucherOf(config);
+  verifier = verifierOf(config);
 });
 
 afterEach(() => close());
@@ -92,14 +92,14 @@ function configOf(more: object): OidcConfig {
   return readOidc(new ConfigReader(section, 'oidc'));
 }
 
-function voucherOf(of: OidcConfig): Voucher {
+function verifierOf(of: OidcConfig): TokenVerifier {
   const base = nodeClock();
   const clock = {
     nowMs: () => base.nowMs() + shiftMs,
     after: base.after.bind(base),
   };
   const keys = new OidcKeys(of.issuer, { clock: clock as never, log }, nodeWebClient([caPem]));
-  return createOidcVoucher(of, clock as never, keys);
+  return createOidcVerifier(of, clock as never, keys);
 }
 
 interface Said {
@@ -126,7 +126,7 @@ async function signed({ key = served[0], claims, aud, iss, exp, nbf }: Said = {}
 }
 
 async function failure(token: string) {
-  const error = await voucher.principalOf(token).then(
+  const error = await verifier.principalOf(token).then(
     (principal) => new Error(`let in: ${principal.actor}`),
     (thrown: unknown) => thrown,
   );
@@ -139,7 +139,7 @@ const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('bas
 
 test('a token of the provider is let in, with the role that its claims carry', async () => {
   const exp = nowSeconds() + 600;
-  expect(await voucher.principalOf(await signed({ exp }))).toMatchObject({
+  expect(await verifier.principalOf(await signed({ exp }))).toMatchObject({
     actor: 'oidc:ann',
     role: Role.ADMIN,
     scope: { racks: [], pools: [] },
@@ -147,13 +147,13 @@ test('a token of the provider is let in, with the role that its claims carry', a
     expireMs: (exp + 30) * 1_000,
   });
   const claims = { roles: 'rw-berlin' };
-  expect(await voucher.principalOf(await signed({ claims }))).toMatchObject({
+  expect(await verifier.principalOf(await signed({ claims }))).toMatchObject({
     role: Role.OPERATOR,
     scope: { racks: ['racks/r1'], pools: ['gpu'] },
   });
-  voucher = voucherOf(configOf({ rolesClaim: 'realm_access.roles', usernameClaim: 'sub' }));
+  verifier = verifierOf(configOf({ rolesClaim: 'realm_access.roles', usernameClaim: 'sub' }));
   const nested = { roles: [], realm_access: { roles: ['x', 'rw-berlin'] } };
-  expect(await voucher.principalOf(await signed({ claims: nested }))).toMatchObject({
+  expect(await verifier.principalOf(await signed({ claims: nested }))).toMatchObject({
     actor: 'oidc:1234',
     role: Role.OPERATOR,
   });
@@ -175,9 +175,9 @@ test('no caller has a role by default, or a name that looks like another one', a
 test('time, audience and issuer are checked, each with words of its own', async () => {
   const now = nowSeconds();
   expect(await reason(await signed({ exp: now - 31 }))).toBe('TOKEN_EXPIRED');
-  await voucher.principalOf(await signed({ exp: now - 20 }));
+  await verifier.principalOf(await signed({ exp: now - 20 }));
   expect(await reason(await signed({ nbf: now + 60 }))).toBe('TOKEN_NOT_YET');
-  await voucher.principalOf(await signed({ nbf: now + 20 }));
+  await verifier.principalOf(await signed({ nbf: now + 20 }));
   expect(await failure(await signed({ aud: 'another' }))).toMatchObject({
     reason: 'TOKEN_WRONG_AUDIENCE',
     message: expect.stringContaining('whose audience is rackwright'),
@@ -235,14 +235,14 @@ test('a shared secret in the key set is no key', async () => {
 });
 
 test('a new key is looked for once, a flood of unknown ones as well', async () => {
-  await voucher.principalOf(await signed());
+  await verifier.principalOf(await signed());
   expect(requests).toEqual(['/.well-known/openid-configuration', '/keys']);
   const next = newKey('k2');
   served = [...served, next];
   // Directly after a fetch there is none: the limit applies to all tokens.
   expect(await reason(await signed({ key: next }))).toBe('TOKEN_WRONG');
   shiftMs += 31_000;
-  expect((await voucher.principalOf(await signed({ key: next }))).actor).toBe('oidc:ann');
+  expect((await verifier.principalOf(await signed({ key: next }))).actor).toBe('oidc:ann');
   expect(requests).toHaveLength(4);
   shiftMs += 31_000;
   const flood = Array.from({ length: 200 }, async (_, index) => {
@@ -250,15 +250,15 @@ test('a new key is looked for once, a flood of unknown ones as well', async () =
   });
   expect(new Set(await Promise.all(flood))).toEqual(new Set(['TOKEN_WRONG']));
   expect(requests).toHaveLength(6);
-  await voucher.principalOf(await signed());
+  await verifier.principalOf(await signed());
 });
 
 test('keys that are known go on while the provider is away, for a day', async () => {
   const token = await signed({ exp: nowSeconds() + 30 * 86_400 });
-  await voucher.principalOf(token);
+  await verifier.principalOf(token);
   await close();
   shiftMs += 23 * 3_600_000;
-  expect((await voucher.principalOf(token)).actor).toBe('oidc:ann');
+  expect((await verifier.principalOf(token)).actor).toBe('oidc:ann');
   shiftMs += 2 * 3_600_000;
   expect(await failure(token)).toMatchObject({
     kind: 'unavailable',
@@ -276,25 +276,25 @@ test('before its keys are known nobody is let in, and all are told why', async (
     [`"${'x'.repeat(300_000)}"`, 'more than 262144 bytes'],
   ] as const) {
     answer = () => ({ status: 200, body });
-    voucher = voucherOf(config);
+    verifier = verifierOf(config);
     expect(await failure(token)).toMatchObject({
       kind: 'unavailable',
       message: expect.stringContaining(text),
     });
   }
   answer = () => ({ status: 503, body: '' });
-  voucher = voucherOf(config);
+  verifier = verifierOf(config);
   expect((await failure(token)).message).toContain('it answered 503');
   answer = undefined;
   expect(await reason(token)).toBe('ISSUER_UNAVAILABLE');
   shiftMs += 31_000;
-  await voucher.principalOf(await signed());
+  await verifier.principalOf(await signed());
 });
 
 test('a provider whose certificate is signed by nobody whom we trust is refused', async () => {
   const { certificatePem } = await selfSigned('another', '127.0.0.1');
   caPem = certificatePem;
-  voucher = voucherOf(config);
+  verifier = verifierOf(config);
   expect(await reason(await signed())).toBe('ISSUER_UNAVAILABLE');
 });
 
@@ -321,7 +321,7 @@ test('the configuration of the provider is checked whole', () => {
 
 test('a caller who has many tokens is one caller, and another is another', async () => {
   const quiet = () => undefined;
-  const parts = { tokens: undefined as never, firstTokenSha256: '', voucher, onSignIn: quiet };
+  const parts = { tokens: undefined as never, firstTokenSha256: '', verifier, onSignIn: quiet };
   const signIn = createSignIn(parts);
   const named = async (said: Said) => {
     const authorization = `Bearer ${await signed(said)}`;

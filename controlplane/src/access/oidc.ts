@@ -20,7 +20,7 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { OidcConfig } from './oidc-config.ts';
 import type { OidcKeys } from './oidc-keys.ts';
 import type { Principal } from './principal.ts';
-import type { Voucher } from './sign-in.ts';
+import type { TokenVerifier } from './sign-in.ts';
 
 /** Invariant 1. */
 const algorithms = [
@@ -30,7 +30,11 @@ const algorithms = [
 const nameShape = /^[\p{L}\p{N}._@+:|/=-]{1,128}$/u;
 
 /** Checks tokens of the configured provider with these keys. */
-export function createOidcVoucher(config: OidcConfig, clock: Clock, keys: OidcKeys): Voucher {
+export function createOidcVerifier(
+  config: OidcConfig,
+  clock: Clock,
+  keys: OidcKeys,
+): TokenVerifier {
   return {
     principalOf: async (token) => {
       const claims = await verified(config, clock, keys, token);

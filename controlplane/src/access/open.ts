@@ -7,7 +7,7 @@ import type { AuditSink } from '../audit/index.ts';
 import type { Following } from '../following/index.ts';
 import { BrowserSignIn, type SignInSealer } from './browser-sign-in.ts';
 import { type Browsers, createBrowsers } from './browsers.ts';
-import { createOidcVoucher } from './oidc.ts';
+import { createOidcVerifier } from './oidc.ts';
 import type { OidcConfig } from './oidc-config.ts';
 import { OidcKeys } from './oidc-keys.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
@@ -53,8 +53,8 @@ export function openAccess(options: AccessOptions): Access {
   const { oidc, clock, audit, firstTokenSha256, signInMs: lifeMs } = options;
   const tokens = new TokenBook(options);
   const provider = providerOf(options);
-  const voucher = oidc && provider && createOidcVoucher(oidc, clock, provider.keys);
-  const shown = { tokens, firstTokenSha256, voucher };
+  const verifier = oidc && provider && createOidcVerifier(oidc, clock, provider.keys);
+  const shown = { tokens, firstTokenSha256, verifier };
   const signIns = new SignIns({
     ...{ ...options, lifeMs, configSha256: configSha256Of(oidc) },
     principalOfSecret: (name, secretSha256) => principalOfSecret(shown, name, secretSha256),

@@ -70,7 +70,7 @@ async function replica(
   const signIn = createSignIn({
     tokens: book,
     firstTokenSha256,
-    voucher: undefined,
+    verifier: undefined,
     onSignIn: quiet,
   });
   return { book, signIn };

@@ -23,7 +23,7 @@ const firstTokenShape = /^rwa1\./;
 const signedShape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*$/;
 
 /** Checks tokens that an identity provider signed. */
-export interface Voucher {
+export interface TokenVerifier {
   /** The holder of this token. Throws why the token is refused. */
   principalOf(token: string): Promise<Principal>;
 }
@@ -34,7 +34,7 @@ export type SignInSink = (principal: Principal, context: CallContext) => void;
 export interface SignInOptions {
   readonly tokens: TokenBook;
   readonly firstTokenSha256: string;
-  readonly voucher: Voucher | undefined;
+  readonly verifier: TokenVerifier | undefined;
   readonly onSignIn: SignInSink;
   /** Sign-ins of browsers; unset: cookies are not accepted. */
   readonly signIns?: SignIns;
@@ -103,8 +103,8 @@ export async function principalOfToken(
   {
     tokens,
     firstTokenSha256,
-    voucher,
-  }: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'voucher'>,
+    verifier,
+  }: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'verifier'>,
   text: string,
 ): Promise<Principal> {
   if (text.length > tokenCharsMax) throw tokenUnknown();
@@ -113,7 +113,7 @@ export async function principalOfToken(
     return tokens.firstPrincipal();
   }
   if (text.startsWith('rwo1.')) return tokens.principalOf(text);
-  if (voucher !== undefined && signedShape.test(text)) return voucher.principalOf(text);
+  if (verifier !== undefined && signedShape.test(text)) return verifier.principalOf(text);
   throw tokenUnknown();
 }
 

@@ -21,10 +21,10 @@ import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
 import { idOf } from '../records/index.ts';
 import {
+  type CredentialOpener,
   credentialRecord,
   noteGiven,
   openNamed,
-  type Vault,
   whyNotGiven,
 } from '../secrets/index.ts';
 import { internalAddressesOf, registryOf } from './access.ts';
@@ -37,7 +37,7 @@ export interface RegistryResolverParts {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly web: WebClient;
-  readonly openCredential: Vault['openCredential'];
+  readonly openCredential: CredentialOpener['openCredential'];
   readonly audit?: AuditSink;
   /** The fleet's present record. */
   readonly fleet: () => Promise<wire.FleetRecord | undefined>;

@@ -13,7 +13,7 @@ import { readShared } from '../records/index.ts';
 import { boundsProblem, type GivenFor, OutOfBounds } from './bounds.ts';
 
 /** What is opened, and how. */
-export interface Vault {
+export interface CredentialOpener {
   readonly store: StateStore;
   /** Throws when it does not open. */
   readonly openCredential: (record: wire.CredentialRecord) => {
@@ -33,7 +33,7 @@ export interface OpenedCredential {
 
 /** The record of "credentials/C"; undefined when it does not exist. */
 export async function credentialRecord(
-  { store }: Pick<Vault, 'store'>,
+  { store }: Pick<CredentialOpener, 'store'>,
   name: CredentialName,
 ): Promise<wire.CredentialRecord | undefined> {
   const key = storeKey(...name.split('/'));
@@ -45,11 +45,11 @@ export async function credentialRecord(
  * with `OutOfBounds` when it may not.
  */
 export async function namedFor(
-  vault: Pick<Vault, 'store'>,
+  opener: Pick<CredentialOpener, 'store'>,
   name: CredentialName,
   givenFor: GivenFor,
 ): Promise<wire.CredentialRecord | undefined> {
-  const record = await credentialRecord(vault, name);
+  const record = await credentialRecord(opener, name);
   const problem = record?.credential && boundsProblem(record.credential, givenFor);
   if (problem !== undefined) throw new OutOfBounds(problem);
   return record;
@@ -60,17 +60,17 @@ export async function namedFor(
  * not open, and with `OutOfBounds` when it may not be sent there.
  */
 export async function openNamed(
-  vault: Vault,
+  opener: CredentialOpener,
   name: CredentialName,
   givenFor: GivenFor,
 ): Promise<OpenedCredential | undefined> {
-  const record = await namedFor(vault, name, givenFor);
-  return record === undefined ? undefined : openRecord(vault, name, record);
+  const record = await namedFor(opener, name, givenFor);
+  return record === undefined ? undefined : openRecord(opener, name, record);
 }
 
 /** Opens a record whose bounds were checked. */
 export function openRecord(
-  { openCredential }: Pick<Vault, 'openCredential'>,
+  { openCredential }: Pick<CredentialOpener, 'openCredential'>,
   name: CredentialName,
   record: wire.CredentialRecord,
 ): OpenedCredential {
@@ -96,7 +96,7 @@ export function noteGiven(
 
 /** Opens credentials for the webhook of an operation, and records each. */
 export function secretsForCalls(
-  vault: Vault,
+  opener: CredentialOpener,
   audit: AuditSink,
 ): (
   name: CredentialName,
@@ -104,7 +104,7 @@ export function secretsForCalls(
   givenFor: GivenFor,
 ) => Promise<OpenedCredential | undefined> {
   return async (name, operationId, givenFor) => {
-    const opened = await openNamed(vault, name, givenFor);
+    const opened = await openNamed(opener, name, givenFor);
     if (opened !== undefined) noteGiven(audit, opened, 'a webhook', operationId);
     return opened;
   };

@@ -3,13 +3,13 @@
 export { boundsProblem, type GivenFor, OutOfBounds } from './bounds.ts';
 export { countByKey } from './census.ts';
 export {
+  type CredentialOpener,
   credentialRecord,
   namedFor,
   noteGiven,
   openNamed,
   openRecord,
   secretsForCalls,
-  type Vault,
   whyNotGiven,
 } from './hand-out.ts';
 export { SecretsKeeper } from './keeper.ts';

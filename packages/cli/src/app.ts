@@ -9,7 +9,7 @@ import {
   type StricliProcess,
 } from '@stricli/core';
 import type { CliContext, CommandIo } from './command-io.ts';
-import { otherTexts, textForArguments, textForCommand, typedCommand } from './command-words.ts';
+import { otherTexts, textForArguments, textForCommand, typedCommand } from './command-text.ts';
 import { exitCodes, exitCodeTexts } from './failure.ts';
 import { foldHelp } from './output/help.ts';
 import { routeOf, routesFor } from './routes.ts';
@@ -34,7 +34,7 @@ async function applicationFor(
   args: readonly string[],
 ): Promise<Application<CliContext>> {
   const typed = typedCommand(root, args);
-  const failures = routeOf(args) === undefined ? undefined : await import('./failure-words.ts');
+  const failures = routeOf(args) === undefined ? undefined : await import('./failure-text.ts');
   const text = {
     ...otherTexts,
     exceptionWhileRunningCommand: (error: unknown) =>

@@ -17,7 +17,7 @@ export interface ChangeLog {
 }
 
 /** Wakes sleeping watchers. One per handle or per log; `end` wakes them for the last time. */
-export class Bell {
+export class WakeUp {
   readonly #sleepers = new Set<() => void>();
   #ended = false;
 
@@ -25,7 +25,7 @@ export class Bell {
     return this.#ended;
   }
 
-  ring(): void {
+  wakeAll(): void {
     const sleepers = [...this.#sleepers];
     this.#sleepers.clear();
     for (const wake of sleepers) wake();
@@ -33,10 +33,10 @@ export class Bell {
 
   end(): void {
     this.#ended = true;
-    this.ring();
+    this.wakeAll();
   }
 
-  /** Calls `wake` at the next ring; the answer takes it back. */
+  /** Calls `wake` at the next wake-up or at the end; the answer takes it back. */
   next(wake: () => void): () => void {
     this.#sleepers.add(wake);
     return () => this.#sleepers.delete(wake);
@@ -46,13 +46,13 @@ export class Bell {
 /** The iteration that `StateStore.watch` answers, over `log`; `from` and `prefix` are checked. */
 export async function* pullChanges(
   log: ChangeLog,
-  bell: Bell,
+  wakeUp: WakeUp,
   from: StoreRevision,
   prefix: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<WatchEvent, void, undefined> {
   let guard = new GapGuard(from);
-  const over = () => bell.ended || signal?.aborted === true;
+  const over = () => wakeUp.ended || signal?.aborted === true;
   if (!over() && from > log.latest()) {
     yield { kind: 'compacted', reason: 'fromTheFuture' };
     return;
@@ -74,18 +74,18 @@ export async function* pullChanges(
     position = Math.max(position, latest);
     // Everything has been seen, so the guard's knowledge of single keys is not needed any more.
     guard = new GapGuard(position);
-    if (!over() && log.latest() === position) await asleep(bell, signal);
+    if (!over() && log.latest() === position) await asleep(wakeUp, signal);
   }
 }
 
-function asleep(bell: Bell, signal: AbortSignal | undefined): Promise<void> {
+function asleep(wakeUp: WakeUp, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const wake = () => {
       forget();
       signal?.removeEventListener('abort', wake);
       resolve();
     };
-    const forget = bell.next(wake);
+    const forget = wakeUp.next(wake);
     signal?.addEventListener('abort', wake, { once: true });
   });
 }

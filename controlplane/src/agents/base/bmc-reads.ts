@@ -11,7 +11,7 @@ import { agent, type HostUid, type RackId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { AuditSink } from '../../audit/index.ts';
 import type { SessionRegistry } from '../../host/index.ts';
-import type { Vault } from '../../secrets/index.ts';
+import type { CredentialOpener } from '../../secrets/index.ts';
 import { giveBmcSecret } from './bmc-secret.ts';
 
 /** Longest wait; the agent's own timeout is shorter. */
@@ -36,7 +36,7 @@ export type BmcReadResult =
   /** The agent disconnected or did not answer in time, or the caller has gone. */
   | { readonly kind: 'noAnswer' };
 
-export interface BmcReadsDependencies extends Vault {
+export interface BmcReadsDependencies extends CredentialOpener {
   readonly clock: Pick<Clock, 'after'>;
   readonly registry: SessionRegistry;
   readonly audit: AuditSink;

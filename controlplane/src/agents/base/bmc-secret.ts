@@ -6,9 +6,9 @@ import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { AuditSink } from '../../audit/index.ts';
 import type { LiveSession, SessionRegistry } from '../../host/index.ts';
-import { noteGiven, openNamed, type Vault, whyNotGiven } from '../../secrets/index.ts';
+import { type CredentialOpener, noteGiven, openNamed, whyNotGiven } from '../../secrets/index.ts';
 
-export interface BmcSecretDependencies extends Vault {
+export interface BmcSecretDependencies extends CredentialOpener {
   readonly registry: Pick<SessionRegistry, 'sessionOf'>;
   readonly audit: AuditSink;
 }

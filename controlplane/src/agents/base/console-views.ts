@@ -20,7 +20,7 @@ import {
 } from '@rackwright/messages';
 import type { AuditSink } from '../../audit/index.ts';
 import type { LiveSession, SessionRegistry } from '../../host/index.ts';
-import type { Vault } from '../../secrets/index.ts';
+import type { CredentialOpener } from '../../secrets/index.ts';
 import { giveBmcSecret } from './bmc-secret.ts';
 
 export const viewsMax = 256;
@@ -66,7 +66,7 @@ export interface ConsoleView {
   close(): void;
 }
 
-export interface ConsoleViewsDependencies extends Vault {
+export interface ConsoleViewsDependencies extends CredentialOpener {
   readonly registry: SessionRegistry;
   readonly audit: AuditSink;
 }

@@ -25,7 +25,7 @@ export interface WelcomeDependencies {
 }
 
 /** What the session knows at that time. */
-export interface Welcoming {
+export interface WelcomeFacts {
   readonly rackId: RackId;
   readonly sessionId: AgentSessionId;
   readonly journal: agent.Journal;
@@ -41,9 +41,9 @@ export interface Welcoming {
 export async function welcomeTo(
   { store, hosts, timing }: WelcomeDependencies,
   hello: agent.Hello,
-  welcoming: Welcoming,
+  facts: WelcomeFacts,
 ): Promise<agent.Welcome | undefined> {
-  const { rackId, journal, isGuarded, isOver } = welcoming;
+  const { rackId, journal, isGuarded, isOver } = facts;
   const directives = isGuarded ? guardedDirectives(hello.operations) : [];
   // Each host is read once, even if it is named several times.
   const records = new Map<HostUid, wire.HostRecord | undefined>();
@@ -58,14 +58,14 @@ export async function welcomeTo(
     directives.push(directiveFor(operation, record, journal));
   }
   return create(agent.WelcomeSchema, {
-    sessionId: welcoming.sessionId,
+    sessionId: facts.sessionId,
     incarnation: store.incarnation,
     revision: asRevision(await store.latestRevision()),
     heartbeatIntervalMs: timing.heartbeatIntervalMs,
     idleHeartbeatIntervalMs: timing.idleHeartbeatIntervalMs,
     directives,
-    forgetHostUids: welcoming.forgetHostUids,
-    lostRevisions: welcoming.lostRevisions,
+    forgetHostUids: facts.forgetHostUids,
+    lostRevisions: facts.lostRevisions,
   });
 }
 

@@ -24,10 +24,10 @@ import { accessTo, type IndexedHost } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';
 import {
   boundsProblem,
+  type CredentialOpener,
   credentialRecord,
   noteGiven,
   openRecord,
-  type Vault,
 } from '../../secrets/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SessionSink } from '../base/sink.ts';
@@ -156,7 +156,8 @@ export class PowerSyncs {
       return [name, { version, message: undefined, mayGoTo }];
     }
     try {
-      const openCredential: Vault['openCredential'] = (each) => hosts.openCredential(each);
+      const openCredential: CredentialOpener['openCredential'] = (each) =>
+        hosts.openCredential(each);
       const value = create(
         agent.CredentialValueSchema,
         openRecord({ openCredential }, name, record),

@@ -39,7 +39,7 @@ export function deadLetterOf(store: StateStore, entry: Entry): wire.DeadLetterRe
 }
 
 /** Why the delivery of an event was given up. */
-export interface Death {
+export interface GivenUpDelivery {
   readonly event: Event;
   readonly attempts: number;
   readonly problem: string;
@@ -47,9 +47,13 @@ export interface Death {
 }
 
 /** Stores an event as given up, once. False: there is no room. Throws `unavailable`. */
-export async function bury(store: StateStore, sinkUid: SinkUid, death: Death): Promise<boolean> {
+export async function storeDeadLetter(
+  store: StateStore,
+  sinkUid: SinkUid,
+  delivery: GivenUpDelivery,
+): Promise<boolean> {
   if ((await deadLettersOf(store, sinkUid)).length >= deadLettersMax) return false;
-  const { event, attempts, problem, atMs } = death;
+  const { event, attempts, problem, atMs } = delivery;
   const record = create(schema, { event, attempts, problem, time: timestampFromMs(atMs) });
   // A conflict means that it is already stored, as after a crash.
   await writeRecord({ store }, schema, deadLetterKey(sinkUid, event.id), record, 'absent');

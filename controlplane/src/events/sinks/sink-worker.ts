@@ -24,7 +24,7 @@ import { gapOf, type TracedEvent } from '../derive/derive.ts';
 import { isWanted } from '../event-fields.ts';
 import { eventFeed } from '../feed.ts';
 import { type CursorParts, type OwnedCursor, takeCursor } from './cursor.ts';
-import { bury, deadLetterOf, deadLettersMax, deadLettersOf } from './dead-letters.ts';
+import { deadLetterOf, deadLettersMax, deadLettersOf, storeDeadLetter } from './dead-letters.ts';
 import { type DeliveryAttempt, DeliveryWindow, type PendingEvent } from './window.ts';
 
 /** A sink, in the form for delivery. */
@@ -238,8 +238,8 @@ class Delivery {
     const { uid, sinkId: sink, meter } = this.#sink;
     const { event } = pending.event;
     const { attempts } = pending.lane;
-    const death = { event, attempts, problem, atMs: clock.nowMs() };
-    if (await bury(store, uid, death)) {
+    const delivery = { event, attempts, problem, atMs: clock.nowMs() };
+    if (await storeDeadLetter(store, uid, delivery)) {
       meter('dead');
       log.warn({ sink, event: event.id }, `the event is a dead letter: ${problem}`);
       this.#window.settle(pending);

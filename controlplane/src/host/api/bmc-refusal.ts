@@ -23,7 +23,7 @@ export function bmcFailed(type: FailureType, message: string) {
 }
 
 /** The request to the agent, for messages. */
-interface Wish {
+interface RequestText {
   /** As in "cannot …". */
   readonly verb: string;
   /** As in "16 … are under way". */
@@ -33,7 +33,7 @@ interface Wish {
 export function refusalOf(
   asked: Exclude<BmcReadResult | ConsoleViewResult, { readonly kind: 'answered' | 'open' }>,
   { name, spec }: Host,
-  { verb, many }: Wish,
+  { verb, many }: RequestText,
 ) {
   const rack = spec?.rack ?? '';
   switch (asked.kind) {

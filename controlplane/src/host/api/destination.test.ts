@@ -210,9 +210,9 @@ test('changes of credential and host at once do not send the secret outside', as
   spied.mockRestore();
   const { spec: written } = await fixture.hosts.getHost({ name: names.host });
   expect(written?.bmc?.address).toBe(own);
-  const vault = { store, openCredential: () => ({ username: 'root', password: 'told' }) };
+  const opener = { store, openCredential: () => ({ username: 'root', password: 'told' }) };
   const givenFor = { rack: names.rack, bmcAddress: own };
-  await expect(openNamed(vault, names.credential, givenFor)).rejects.toThrow(OutOfBounds);
+  await expect(openNamed(opener, names.credential, givenFor)).rejects.toThrow(OutOfBounds);
   const inside = { rack: names.rack, bmcAddress: '192.0.1.1' };
-  expect(await openNamed(vault, names.credential, inside)).toMatchObject({ password: 'told' });
+  expect(await openNamed(opener, names.credential, inside)).toMatchObject({ password: 'told' });
 });

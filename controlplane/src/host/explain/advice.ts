@@ -19,10 +19,10 @@ import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
 import { isDisabledByHost } from '../erasure/device-plan.ts';
 import { activeRun } from '../pass/pass.ts';
-import { type Again, againOf } from './again.ts';
 import { adviceOnBoot } from './boot-advice.ts';
 import { hostId } from './explanation-draft.ts';
 import { change, inspect, type Line, start } from './lines.ts';
+import { type RepeatCommand, repeatCommandOf } from './repeat-command.ts';
 
 /** The names in the lines, in the form for commands. */
 interface AdviceNames {
@@ -43,7 +43,7 @@ interface AdviceNames {
   /** Its BMC has refused the present credential: it is not asked with that again. */
   readonly isCredentialRefused: boolean;
   /** The command that repeats the failed work, or shows what does. */
-  readonly again: Again;
+  readonly repeatCommand: RepeatCommand;
   /** Another certificate than the pinned one, when the failure shows one. */
   readonly shownCertificate: string;
   /** "host:port" of the registry that the image comes from. */
@@ -60,7 +60,7 @@ interface AdviceNames {
 type Advice = (named: AdviceNames) => readonly Line[];
 
 /** Repeats the failed work. */
-const again = ({ again: { command, kind } }: AdviceNames, then = 'then'): Line => ({
+const again = ({ repeatCommand: { command, kind } }: AdviceNames, then = 'then'): Line => ({
   kind,
   text: `${then}: ${command}`,
 });
@@ -386,7 +386,7 @@ function linesFor(key: AdviceKey | undefined, record: store.HostRecord): readonl
   const named = namesOf(record);
   const own = adviceOf(key)(named);
   // A failed clean may have begun under another policy; the present one refuses the next clean.
-  const isRefused = named.again.isClean && named.isCleanRefused;
+  const isRefused = named.repeatCommand.isClean && named.isCleanRefused;
   const lines = isRefused && key !== 'notCertified' ? [...letErase(named), ...own] : own;
   const { status } = record.host ?? {};
   const run = status === undefined ? undefined : activeRun(status);
@@ -411,7 +411,7 @@ function namesOf(record: store.HostRecord): AdviceNames {
     credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
     location: `${bmc?.address ?? '?'}:${port} (${protocol.name})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
-    again: againOf(record, host),
+    repeatCommand: repeatCommandOf(record, host),
     shownCertificate: shownCertificateOf(record),
     registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,

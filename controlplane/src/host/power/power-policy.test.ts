@@ -20,7 +20,7 @@ import { type Bench, bench, done, driveToErase, failed, verified } from '../test
 const { ENFORCE, REPORT } = PowerMismatchPolicy;
 const hourMs = 3_600_000;
 
-interface Wish {
+interface RestingOptions {
   readonly power?: HostPower;
   readonly policy?: PowerMismatchPolicy;
   readonly state?: HostState;
@@ -28,7 +28,7 @@ interface Wish {
 }
 
 /** A host without a run in a state, with a desired power. */
-function resting({ power = HostPower.OFF, policy = REPORT, state, dirty }: Wish): Bench {
+function resting({ power = HostPower.OFF, policy = REPORT, state, dirty }: RestingOptions): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE, power });
   host.context = { ...host.context, powerMismatch: policy };
   host.apply({ kind: 'tick' });
@@ -94,13 +94,16 @@ describe('a mismatch that is to be reported', () => {
       { state: HostState.AVAILABLE, dirty: false },
       'rackwright host update h1 --power unmanaged',
     ],
-  ])('is explained by what would be accepted: a host %s', (_text, wish: Wish, line) => {
-    const host = resting({ power: HostPower.ON, ...wish });
-    const { spec } = host.record.host ?? {};
-    if (wish.state !== undefined && spec !== undefined) spec.goal = HostGoal.AVAILABLE;
-    see(host, false);
-    expect(explain(host).unblock[0]).toContain(line);
-  });
+  ])(
+    'is explained by what would be accepted: a host %s',
+    (_text, options: RestingOptions, line) => {
+      const host = resting({ power: HostPower.ON, ...options });
+      const { spec } = host.record.host ?? {};
+      if (options.state !== undefined && spec !== undefined) spec.goal = HostGoal.AVAILABLE;
+      see(host, false);
+      expect(explain(host).unblock[0]).toContain(line);
+    },
+  );
 
   test('is over when nobody minds any more', () => {
     const host = resting({});

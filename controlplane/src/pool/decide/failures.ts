@@ -17,7 +17,7 @@ import { isHealthyOn, type SeenHost } from '../facts/seen.ts';
 import { wantedBy } from '../facts/target.ts';
 import { deploymentOf, writtenBy } from '../facts/written-run.ts';
 import { digestOf } from '../policy/image-name.ts';
-import { cut, inShort } from './slot-words.ts';
+import { cut, inShort } from './slot-text.ts';
 
 /**
  * A failure before the host has left its image is retried after this pause, and later ones after

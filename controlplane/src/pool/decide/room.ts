@@ -17,7 +17,7 @@ import {
 } from '@rackwright/messages';
 import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
-import { namesText } from './slot-words.ts';
+import { namesText } from './slot-text.ts';
 import { stopOf } from './stops.ts';
 
 /** The hosts that are out of service, and whether another one may go. */

@@ -44,7 +44,7 @@ import { digestOf } from '../policy/image-name.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import type { Room } from './room.ts';
-import { cut, inShort } from './slot-words.ts';
+import { cut, inShort } from './slot-text.ts';
 import { stopOf } from './stops.ts';
 
 const healthTimeoutDefaultMs = 15 * 60_000;

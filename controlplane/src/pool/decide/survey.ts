@@ -42,7 +42,7 @@ import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
 import { failureThreshold, unavailableMax } from '../policy/amounts.ts';
 import { opening } from '../policy/windows.ts';
 import { attemptsMany } from './failures.ts';
-import { namesText } from './slot-words.ts';
+import { namesText } from './slot-text.ts';
 import { emptyWaves, failedOn, manualStopOf, stopOf, stopOfPool, waveName } from './stops.ts';
 
 /** The most hosts that are out at once, for any pool: their slots have to fit in its record. */

@@ -4,7 +4,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { RolloutSlotSchema, RolloutWindowSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { image } from '../decide/rollout.fixture.ts';
-import { cut, inShort } from '../decide/slot-words.ts';
+import { cut, inShort } from '../decide/slot-text.ts';
 import { opening, windowProblems } from './windows.ts';
 import { dateOf, daysSinceEpoch } from './zone.ts';
 

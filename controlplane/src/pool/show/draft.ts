@@ -13,7 +13,7 @@ import {
 } from '@rackwright/messages';
 import type { PlatformDigests } from '../../images/index.ts';
 import { healFailures } from '../decide/failures.ts';
-import { namesText } from '../decide/slot-words.ts';
+import { namesText } from '../decide/slot-text.ts';
 import { stateText } from '../decide/survey.ts';
 import { type Membership, membersOf } from '../facts/members.ts';
 import type { SeenHost } from '../facts/seen.ts';

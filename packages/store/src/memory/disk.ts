@@ -12,7 +12,7 @@ import {
 } from '../contract.ts';
 import type { LogEntry, LogPage } from '../entry-log.ts';
 import { isUnder } from '../key.ts';
-import { Bell, type ChangeLog } from '../pull.ts';
+import { type ChangeLog, WakeUp } from '../pull.ts';
 import { decideWrite, type StoredChange, type WriteDecision } from '../write.ts';
 
 export interface DiskWrite {
@@ -38,8 +38,8 @@ const LOG_ENTRIES_MAX = 10_000;
 export class MemoryDisk implements ChangeLog {
   /** Empty until the first handle names it. */
   incarnation = asStoreIncarnation('');
-  /** Rings after each change, for the watchers of every handle. */
-  readonly bell = new Bell();
+  /** Wakes the watchers of every handle after each change. */
+  readonly wakeUp = new WakeUp();
   #latest: StoreRevision = 0;
   #log: StoredChange[] = [];
   #trimmed = 0;
@@ -96,7 +96,7 @@ export class MemoryDisk implements ChangeLog {
     kept.push(change);
     this.#byKey.set(key, kept);
     this.trim(key, write.age);
-    this.bell.ring();
+    this.wakeUp.wakeAll();
     return { kind: 'landed', revision: this.#latest };
   }
 

@@ -33,7 +33,7 @@ import {
 import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
 import { StoreError } from '../errors.ts';
 import { checkKey, checkPrefix, isUnder } from '../key.ts';
-import { Bell, pullChanges } from '../pull.ts';
+import { pullChanges, WakeUp } from '../pull.ts';
 import { pastOf, publicChange, readResult } from '../write.ts';
 import { type Age, type DiskWrite, MemoryDisk } from './disk.ts';
 
@@ -82,7 +82,7 @@ class MemoryStore implements StateStore {
   readonly log: EntryLog;
   readonly #disk: MemoryDisk;
   readonly #options: MemoryStoreOptions;
-  readonly #bell = new Bell();
+  readonly #wakeUp = new WakeUp();
   #forgetDisk = (): void => {};
 
   constructor(disk: MemoryDisk, options: MemoryStoreOptions) {
@@ -149,7 +149,7 @@ class MemoryStore implements StateStore {
     checkRevision(from, 0);
     checkPrefix(prefix);
     this.#checkOpen();
-    return pullChanges(this.#disk, this.#bell, from, prefix, signal);
+    return pullChanges(this.#disk, this.#wakeUp, from, prefix, signal);
   }
 
   async history(key: string): Promise<readonly Change[]> {
@@ -175,7 +175,7 @@ class MemoryStore implements StateStore {
 
   async close(): Promise<void> {
     this.#forgetDisk();
-    this.#bell.end();
+    this.#wakeUp.end();
   }
 
   async #write(kind: 'put' | 'delete', asked: DiskWrite): Promise<WriteResult> {
@@ -248,13 +248,13 @@ class MemoryStore implements StateStore {
   }
 
   #checkOpen(): void {
-    if (this.#bell.ended) throw new StoreError('closed', 'this store is closed; open it again');
+    if (this.#wakeUp.ended) throw new StoreError('closed', 'this store is closed; open it again');
   }
 
   #followDisk(): void {
-    this.#forgetDisk = this.#disk.bell.next(() => {
+    this.#forgetDisk = this.#disk.wakeUp.next(() => {
       this.#followDisk();
-      this.#bell.ring();
+      this.#wakeUp.wakeAll();
     });
   }
 }

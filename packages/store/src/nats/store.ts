@@ -43,7 +43,7 @@ import {
 import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
 import { StoreError } from '../errors.ts';
 import { checkKey, checkPrefix, RESERVED_FIRST_SEGMENT, storeKey } from '../key.ts';
-import { Bell } from '../pull.ts';
+import { WakeUp } from '../pull.ts';
 import { pastOf, publicChange, readResult, type StoredChange } from '../write.ts';
 import { incarnationOf } from './bucket.ts';
 import type { BucketChannel } from './channel.ts';
@@ -86,8 +86,8 @@ export class NatsStore implements StateStore {
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly log: EntryLog;
   readonly #opened: OpenedBucket;
-  /** Rings for watches: at each reconnection and at the end. */
-  readonly #bell = new Bell();
+  /** Wakes watches: at each reconnection and at the end. */
+  readonly #wakeUp = new WakeUp();
   readonly #calls = new Set<Promise<unknown>>();
   readonly #keys: KeyIndex;
   #failure: StoreError | undefined;
@@ -234,7 +234,7 @@ export class NatsStore implements StateStore {
   }
 
   async #close(): Promise<void> {
-    this.#bell.end();
+    this.#wakeUp.end();
     await Promise.allSettled(this.#calls);
     await this.#opened.connection.close();
   }
@@ -291,7 +291,7 @@ export class NatsStore implements StateStore {
   }
 
   #watchPath(from: StoreRevision, signal: AbortSignal | undefined): WatchPath {
-    const over = () => this.#bell.ended || signal?.aborted === true;
+    const over = () => this.#wakeUp.ended || signal?.aborted === true;
     return {
       client: this.#opened.client,
       bucket: this.#opened.channel.bucket,
@@ -300,7 +300,7 @@ export class NatsStore implements StateStore {
       pause: (delayMs, signal) => delay(delayMs, undefined, signal && { signal }),
       over,
       whenDisturbed: (stop: () => void) => {
-        const forget = this.#bell.next(stop);
+        const forget = this.#wakeUp.next(stop);
         signal?.addEventListener('abort', stop, { once: true });
         return () => {
           forget();
@@ -356,7 +356,7 @@ export class NatsStore implements StateStore {
 
   #patience(): () => boolean {
     const until = performance.now() + this.#opened.callTimeoutMs;
-    return () => performance.now() < until && !this.#bell.ended;
+    return () => performance.now() < until && !this.#wakeUp.ended;
   }
 
   /** N1 and the server's version, each time that the connection reaches a server. */
@@ -364,7 +364,7 @@ export class NatsStore implements StateStore {
     const { connection } = this.#opened;
     for await (const status of connection.status()) {
       if (status.type !== 'reconnect') continue;
-      this.#bell.ring();
+      this.#wakeUp.wakeAll();
       try {
         checkConnectedServer(connection);
         await this.latestRevision();
@@ -380,7 +380,7 @@ export class NatsStore implements StateStore {
     const path: DurabilityPath = {
       check,
       pause: (delayMs) => this.#pauseUntilClosed(delayMs),
-      over: () => this.#bell.ended,
+      over: () => this.#wakeUp.ended,
     };
     const failure = await watchDurability(path, this.#opened.durability);
     if (failure !== undefined) this.#fail(failure);
@@ -388,12 +388,12 @@ export class NatsStore implements StateStore {
 
   async #pauseUntilClosed(delayMs: number): Promise<void> {
     const until = performance.now() + delayMs;
-    while (!this.#bell.ended && performance.now() < until) {
-      const rung = new AbortController();
-      const forget = this.#bell.next(() => rung.abort());
+    while (!this.#wakeUp.ended && performance.now() < until) {
+      const woken = new AbortController();
+      const forget = this.#wakeUp.next(() => woken.abort());
       const leftMs = until - performance.now();
-      // The end of the pause, or a ring: of a reconnection, or of the end.
-      await delay(leftMs, undefined, { signal: rung.signal, ref: false }).catch(() => undefined);
+      // The end of the pause, or a wake-up: at a reconnection, or at the end.
+      await delay(leftMs, undefined, { signal: woken.signal, ref: false }).catch(() => undefined);
       forget();
     }
   }
@@ -417,13 +417,13 @@ export class NatsStore implements StateStore {
   }
 
   #fail(failure: StoreError): void {
-    if (this.#bell.ended) return;
+    if (this.#wakeUp.ended) return;
     this.#failure = failure;
     void this.close();
   }
 
   #checkOpen(): void {
     if (this.#failure !== undefined) throw this.#failure;
-    if (this.#bell.ended) throw new StoreError('closed', 'this store is closed; open it again');
+    if (this.#wakeUp.ended) throw new StoreError('closed', 'this store is closed; open it again');
   }
 }

@@ -39,7 +39,7 @@ import {
 import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
 import { StoreError } from '../errors.ts';
 import { checkKey, checkPrefix, isUnder } from '../key.ts';
-import { Bell, pullChanges } from '../pull.ts';
+import { pullChanges, WakeUp } from '../pull.ts';
 import { decideWrite, pastOf, publicChange, readResult, type StoredChange } from '../write.ts';
 import { SqliteDatabase } from './database.ts';
 import { SqliteEntries } from './entries.ts';
@@ -116,7 +116,7 @@ class SqliteStore implements StateStore {
   readonly #retention: Retention;
   readonly #random: Random;
   readonly #clock: Pick<Clock, 'nowMs'>;
-  readonly #bell = new Bell();
+  readonly #wakeUp = new WakeUp();
   readonly #pending: QueuedDecision[] = [];
   /** Copies whose first pages are not read yet: writes wait for these. */
   #copiesBeginning = 0;
@@ -189,7 +189,7 @@ class SqliteStore implements StateStore {
     checkRevision(from, 0);
     checkPrefix(prefix);
     this.#checkOpen();
-    return pullChanges(this.#database, this.#bell, from, prefix, signal);
+    return pullChanges(this.#database, this.#wakeUp, from, prefix, signal);
   }
 
   async history(key: string): Promise<readonly Change[]> {
@@ -286,7 +286,7 @@ class SqliteStore implements StateStore {
       return;
     }
     for (const answer of answers) answer();
-    this.#bell.ring();
+    this.#wakeUp.wakeAll();
   }
 
   /** Inside a transaction. */
@@ -357,12 +357,12 @@ class SqliteStore implements StateStore {
   }
 
   #end(): void {
-    if (this.#bell.ended) return;
-    this.#bell.end();
+    if (this.#wakeUp.ended) return;
+    this.#wakeUp.end();
     this.#database.close();
   }
 
   #checkOpen(): void {
-    if (this.#bell.ended) throw new StoreError('closed', 'this store is closed; open it again');
+    if (this.#wakeUp.ended) throw new StoreError('closed', 'this store is closed; open it again');
   }
 }

@@ -80,7 +80,7 @@ type Change = (
 ) => (now: FleetSpec) => readonly string[] | Record<string, string>;
 
 /** A list or map that one flag adds to, and the same with "no" before it takes from. */
-interface Several {
+interface ListFlag {
   readonly at: string;
   readonly title: string;
   /** The help text of the flag that adds. */
@@ -105,7 +105,7 @@ const credentials: Naming = {
   short: (name) => name.replace(/^credentials\//, ''),
 };
 
-const several = {
+const listFlags = {
   imageRepository: {
     ...{ at: 'templates.imageRepositories', title: 'images from', placeholder: 'repository' },
     brief: 'Let commands come from REGISTRY/REPOSITORY or REGISTRY/PART/* too; repeatable',
@@ -151,27 +151,27 @@ const several = {
     one: 'such an address',
     ...listOf(({ internalAddresses }) => internalAddresses),
   },
-} as const satisfies Readonly<Record<string, Several>>;
+} as const satisfies Readonly<Record<string, ListFlag>>;
 
-type SeveralName = keyof typeof several;
+type ListFlagName = keyof typeof listFlags;
 type TakesBack<Name extends string> = `no${Capitalize<Name>}`;
-type SeveralFlags = {
-  readonly [Name in SeveralName | TakesBack<SeveralName>]: ReturnType<typeof textsFlag>;
+type ListFlagPairs = {
+  readonly [Name in ListFlagName | TakesBack<ListFlagName>]: ReturnType<typeof textsFlag>;
 };
 
-const severalNames = Object.keys(several) as SeveralName[];
+const listFlagNames = Object.keys(listFlags) as ListFlagName[];
 
 function takesBack<Name extends string>(name: Name): TakesBack<Name> {
   return `no${name.slice(0, 1).toUpperCase()}${name.slice(1)}` as TakesBack<Name>;
 }
 
-function severalFlags(): SeveralFlags {
-  const flags = severalNames.flatMap((name) => {
-    const { brief, one, placeholder } = several[name];
+function listFlagPairs(): ListFlagPairs {
+  const flags = listFlagNames.flatMap((name) => {
+    const { brief, one, placeholder } = listFlags[name];
     const back = textsFlag(`Take ${one} back; repeatable`, placeholder.replace(/=.*/, ''));
     return [[name, textsFlag(brief, placeholder)] as const, [takesBack(name), back] as const];
   });
-  return Object.fromEntries(flags) as SeveralFlags;
+  return Object.fromEntries(flags) as ListFlagPairs;
 }
 
 const priorityFlags = {
@@ -189,12 +189,12 @@ const priorityFlags = {
 export const fleetFlags = {
   ...flagsOf(values),
   ...priorityFlags,
-  ...severalFlags(),
+  ...listFlagPairs(),
 } as const;
 
 /** Values of `fleetFlags`. */
 export type FleetFlags = ValuesOf<typeof values> & {
-  readonly [Name in keyof typeof priorityFlags | keyof SeveralFlags]?: readonly string[];
+  readonly [Name in keyof typeof priorityFlags | keyof ListFlagPairs]?: readonly string[];
 };
 
 /** A requested change. */
@@ -219,10 +219,10 @@ export function fleetChange(flags: FleetFlags): FleetChange {
     flags.priority,
     (texts) => parsePriorities('--priority', texts),
   );
-  const changes = [...severalChanges(flags), ...poolChanges(flags.poolPriority)];
+  const changes = [...listChanges(flags), ...poolChanges(flags.poolPriority)];
   const all = [...given.paths, ...paths, ...changes.map(({ at }) => pathOf(at))];
   if (all.length === 0) {
-    const names = namesOf({ ...values, ...priorityFlags, ...several });
+    const names = namesOf({ ...values, ...priorityFlags, ...listFlags });
     throw new UsageError(`nothing to change: give ${names}`);
   }
   return {
@@ -243,12 +243,12 @@ interface FieldChange {
   readonly value: (now: FleetSpec) => unknown;
 }
 
-function severalChanges(flags: FleetFlags): FieldChange[] {
-  return severalNames.flatMap((name) => {
+function listChanges(flags: FleetFlags): FieldChange[] {
+  return listFlagNames.flatMap((name) => {
     const added = flags[name];
     const gone = flags[takesBack(name)];
     if (added === undefined && gone === undefined) return [];
-    const { at, change } = several[name];
+    const { at, change } = listFlags[name];
     return [{ at, value: change(kebab(name), added ?? [], gone ?? []) }];
   });
 }
@@ -261,7 +261,7 @@ export function fleetRows(spec: FleetSpec): [string, string][] {
   return [
     ...single.filter(([title, text]) => text !== '' || title === 'wipe budget'),
     ...priorityRows('priority', spec.priorityOverrides),
-    ...Object.values(several).flatMap(({ title, texts }) => rows(title, texts(spec))),
+    ...Object.values(listFlags).flatMap(({ title, texts }) => rows(title, texts(spec))),
     ...spec.registries.flatMap((each) => rows(`registry ${each.registry}`, [askedText(each)])),
     ...spec.ownCleanSteps.flatMap(({ name, image }) => rows(`clean step own.${name}`, [image])),
     ...spec.pools.flatMap((each) => priorityRows(`pool ${each.pool}`, each.priorityOverrides)),
@@ -282,7 +282,7 @@ function priorityRows(title: string, byStep: Readonly<Record<string, number>>): 
 function listOf(
   of: (spec: FleetSpec) => readonly string[] | undefined,
   { full, short }: Naming = asTheyAre,
-): Pick<Several, 'texts' | 'change'> {
+): Pick<ListFlag, 'texts' | 'change'> {
   return {
     texts: (spec) => (of(spec) ?? []).map(short),
     change: (flag, added, gone) => {
@@ -297,7 +297,7 @@ function mapOf(
   of: (spec: FleetSpec) => Readonly<Record<string, string>> | undefined,
   list: string,
   { full, short }: Naming = asTheyAre,
-): Pick<Several, 'texts' | 'change'> {
+): Pick<ListFlag, 'texts' | 'change'> {
   const pairOf = (flag: string, text: string) => {
     const [registry = '', value = '', ...more] = text.split('=');
     if (registry !== '' && value !== '' && more.length === 0) return [registry, full(value)];

@@ -19,7 +19,7 @@ import {
   WaitedTooLong,
   WorkFailed,
 } from '../../failure.ts';
-import { exitCodeOf } from '../../failure-words.ts';
+import { exitCodeOf } from '../../failure-text.ts';
 import { inParallel } from '../../files/plan.ts';
 import { stateText } from '../../output/host.ts';
 import type { OutputKind } from '../../output/kinds.ts';

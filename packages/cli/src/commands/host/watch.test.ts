@@ -15,7 +15,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { ioOver } from '../../command-io.fixture.ts';
 import { exitCodes } from '../../failure.ts';
-import { describeFailure, exitCodeOf } from '../../failure-words.ts';
+import { describeFailure, exitCodeOf } from '../../failure-text.ts';
 import { enumName } from '../../output/enum-name.ts';
 import type { OpenWatch } from '../frame/resumed-watch.ts';
 import { untilWords } from './target.ts';

@@ -9,7 +9,7 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
 import type { CliContext, CommandIo } from '../../command-io.ts';
 import { exitCodes, NotAllDone, UsageError } from '../../failure.ts';
-import { describeFailure } from '../../failure-words.ts';
+import { describeFailure } from '../../failure-text.ts';
 import { requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { prefetchedColumns } from '../../output/prefetched.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { PoolSchema, type PoolStatusSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { exitCodeOf } from '../../failure-words.ts';
+import { exitCodeOf } from '../../failure-text.ts';
 import { isCurrent } from './watch.ts';
 
 const image = `registry.example/os@sha256:${'a'.repeat(64)}`;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { UsageError } from './failure.ts';
-import { describeFailure } from './failure-words.ts';
+import { describeFailure } from './failure-text.ts';
 
 test('a message of a command stands alone; any other error is shown with its causes', () => {
   const cause = new Error('3 INVALID_ARGUMENT');

@@ -4,14 +4,14 @@ import { idOf } from '../../records/index.ts';
 import { runKindName } from '../pass/pass.ts';
 import { powerAction, stepFlags } from './flags-of-run.ts';
 
-export interface Again {
+export interface RepeatCommand {
   readonly command: string;
   readonly kind: 'inspect' | 'start';
   /** It starts a clean by the host's policy. */
   readonly isClean: boolean;
 }
 
-export function againOf(record: store.HostRecord, host: string): Again {
+export function repeatCommandOf(record: store.HostRecord, host: string): RepeatCommand {
   const { line, starts: isStart, isClean = false } = failedCommand(record, host);
   return { command: `rackwright ${line}`, kind: isStart ? 'start' : 'inspect', isClean };
 }
@@ -42,11 +42,11 @@ function failedCommand(record: store.HostRecord, host: string): Command {
     if (kind === RunKind.CLEAN || kind === RunKind.PROVISION) return retry;
   }
   if (isWritten) return starts(`host ${runKindName(kind)} ${host} ${record.image || 'IMAGE'}`);
-  return againBy(kind, host, run) ?? retry;
+  return repeatCommandBy(kind, host, run) ?? retry;
 }
 
 /** The command that requests such a run; undefined: there is none. */
-function againBy(kind: RunKind, host: string, run: Run | undefined): Command | undefined {
+function repeatCommandBy(kind: RunKind, host: string, run: Run | undefined): Command | undefined {
   switch (kind) {
     case RunKind.VERIFY:
     case RunKind.INSPECT:
