@@ -1,12 +1,21 @@
 /** Batches through the real API; no agent was ever connected, so that runs wait where they are. */
-import { create, toBinary } from '@bufbuild/protobuf';
-import { HostState, RunKind, WorkflowRunState, store as wire } from '@rackwright/messages';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import {
+  agent,
+  HostState,
+  RunKind,
+  RunPhase,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/messages';
+import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
 import {
   addSurroundings,
   type Fixture,
   failureOf,
+  settled,
   startFixture,
   violatedFields,
 } from '../../services/rpc.fixture.ts';
@@ -135,6 +144,40 @@ test('a cancelled batch starts no further host and ends the runs under way', asy
   expect(status?.run?.state).toBe(WorkflowRunState.CANCELLED);
   const none = await failureOf(workflows.getWorkflow({ name: 'hosts/h2/workflows/hello' }));
   expect(none.kind).toBe('notFound');
+});
+
+/** The run's operation was sent, and its agent is away: an abort waits for the agent. */
+async function sendOperation(id: string): Promise<void> {
+  const key = storeKey('hosts', id);
+  await vi.waitFor(async () => {
+    const kept = await fixture.store.get(key);
+    if (kept.kind !== 'found') throw new Error('no host');
+    const record = fromBinary(wire.HostRecordSchema, kept.value);
+    if (record.operation?.operation === undefined) throw new Error('no operation');
+    record.operation.sendTime = record.operation.createTime;
+    record.operation.sentTo = create(agent.JournalSchema, { id: 'j1', generation: 1n });
+    const bytes = toBinary(wire.HostRecordSchema, record);
+    expect((await fixture.store.put(key, bytes, kept.revision)).kind).toBe('ok');
+  }, patienceMs);
+}
+
+test('a cancelled batch rests while the run that it has aborted waits for its agent', async () => {
+  const { workflowBatches, hosts, store } = fixture;
+  await addHosts(1);
+  await workflowBatches.createWorkflowBatch({
+    ...{ workflowBatchId: 'b1', workflowBatch: { spec: spec() } },
+  });
+  await sendOperation('h1');
+  await workflowBatches.cancelWorkflowBatch({ name: 'workflowBatches/b1', reason: 'wrong rack' });
+  await vi.waitFor(async () => {
+    const { status } = await hosts.getHost({ name: 'hosts/h1' });
+    expect(status?.run).toMatchObject({ phase: RunPhase.WAITING, abort: { reason: 'wrong rack' } });
+  }, patienceMs);
+  await settled(store);
+  const read = vi.spyOn(store, 'get');
+  for (let turn = 0; turn < 500; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  const workflows = read.mock.calls.filter(([key]) => key.startsWith('workflows.'));
+  expect(workflows).toEqual([]);
 });
 
 test('pending runs go with the batch that owns them, running ones go on', async () => {
