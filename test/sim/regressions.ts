@@ -259,4 +259,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a cancelled batch wrote the abort of its run again and again until the run had ended',
   },
+  {
+    seed: 7_620_115,
+    hosts: 2,
+    was: 'an accepted restore had orders sent before the agent had said what it still had of them',
+  },
 ];

@@ -87,6 +87,24 @@ test('R3: a Hello that does not list the operation has it sent again under its i
   expect(host.record.operation?.sentTo?.generation).toBe(2n);
 });
 
+test('G1: between the acceptance of a loss and the Hello of the agent, nothing is sent', () => {
+  const host = bench();
+  const { session } = host.context;
+  host.context = { ...host.context, session: undefined };
+  host.apply({ kind: 'tick' });
+  expect(runOf(host.record)?.waiting?.reason).toBe('agent');
+  host.context = { ...host.context, restored: 'the store was restored' };
+  host.apply({ kind: 'tick' });
+  host.context = { ...host.context, session, restored: undefined };
+  const sent = host.apply({ kind: 'tick' }).filter(({ kind }) => kind === 'send');
+  expect(sent).toEqual([]);
+  expect(runOf(host.record)?.waiting?.reason).toBe('restored');
+  const journal = create(agent.JournalSchema, { id: 'j1', generation: 2n });
+  host.apply({ kind: 'hello', journal, listed: [] });
+  expect(runOf(host.record)?.outcome).toBe(RunOutcome.FAILED);
+  expect(host.record.host?.status?.holds).toEqual([]);
+});
+
 test('R7: a late report of an ended attempt is stale and changes nothing', () => {
   const host = bench();
   host.apply({ kind: 'tick' });

@@ -36,7 +36,7 @@ import {
 import { endHolds } from './life/holds.ts';
 import { foldNewer } from './life/newer.ts';
 import { holdOf, refusalOf } from './life/refusal.ts';
-import { guardRestored } from './life/restored.ts';
+import { guardedContext, guardRestored } from './life/restored.ts';
 import { leaveUp, takeOver } from './life/shared-boot.ts';
 import { isAgentGone } from './life/stuck.ts';
 import { callAgain } from './operation/calls.ts';
@@ -65,7 +65,7 @@ export function step(
   event: HostEvent,
   context: HostContext,
 ): HostOutcome {
-  const pass = beginPass(record, context);
+  const pass = beginPass(record, guardedContext(record, event, context));
   const left = foldNewer(pass, event);
   if (left !== undefined) return left;
   endHolds(pass);

@@ -23,6 +23,7 @@ import {
   type Run,
   RunKind,
   RunOutcome,
+  type store,
 } from '@rackwright/messages';
 import { dropUsed, isDue } from '../erasure/power-cycle.ts';
 import { operationParts } from '../operation/operation.ts';
@@ -36,6 +37,21 @@ import { endRun } from '../run/engine.ts';
 /** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
 export function isRestoredHold(hold: Hold): boolean {
   return isSystemHold(hold, HoldKind.RESTORED);
+}
+
+/**
+ * The context in which a host is guarded. After the acceptance the agent is back before it has said
+ * what it still has of the lost history: until then nothing is accepted for the host (G1).
+ */
+export function guardedContext(
+  { host }: store.HostRecord,
+  { kind }: HostEvent,
+  context: HostContext,
+): HostContext {
+  const isHeld = host?.status?.holds.some(isRestoredHold) === true;
+  if (!isHeld || context.restored !== undefined) return context;
+  if (kind === 'hello' || hasNoAgent(context)) return context;
+  return { ...context, restored: 'the loss is accepted; its agent says next what it still has' };
 }
 
 /** Holds every host of a rack whose store has lost data, until the loss has been accepted (G1). */
