@@ -133,8 +133,15 @@ export class DeviceJudge {
     // An erasure begins with its challenge, once for each disk of each order.
     if (act !== 'challenge') return;
     this.#begun(event);
+    const isBack = atMs < this.#backUntilMs;
     const current = this.#currentOrder(orders);
-    if (current === undefined && atMs < this.#backUntilMs) return;
+    // The record may hold an older order again, while the machine begins the one that was lost.
+    const lost = isBack ? orders.find(({ begun }) => !begun.has(serial)) : undefined;
+    if (current?.begun.has(serial) === true && lost !== undefined) {
+      lost.begun.add(serial);
+      return;
+    }
+    if (current === undefined && isBack) return;
     if (current === undefined) {
       this.#found('J3', `${machine}: ${serial} is written for no order that stands`);
     } else if (current.begun.has(serial)) {

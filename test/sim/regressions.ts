@@ -264,4 +264,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'an accepted restore had orders sent before the agent had said what it still had of them',
   },
+  {
+    seed: 7_632_638,
+    hosts: 2,
+    was: 'the judge took an order that a restore had lost for the older one that stood again',
+  },
 ];
