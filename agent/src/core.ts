@@ -143,8 +143,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const path = `${config.stateFolder}/journal`;
   const journal = await Journal.open({ disk, path, clock, random, log });
   const snapshotPath = `${config.stateFolder}/boot-snapshot`;
-  const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
-  const discovery = new AgentDiscovery({ clock, random, log, tell });
+  const discovery = makeDiscovery(parts, () => ({ session, dispatcher }));
   const images = deploymentImages(parts, () => session);
   const consoles = new BootConsoles({ clock, log, limits: defaultBootConsoleLimits });
   const shared = new SharedConsoles((hostUid) => {
@@ -286,6 +285,17 @@ function bootReceivers({ watch, power, dispatcher, proofs, tracer, faults }: Boo
     onDhcpServerGone: (address: string): void => faults.serverGone(address),
     onAddressAsked: (hostUid: HostUid): void => proofs.sawAddressAsked(hostUid),
   };
+}
+
+function makeDiscovery(
+  { clock, random, log }: CoreParts,
+  wired: () => { readonly session: AgentSession; readonly dispatcher: RunnerDispatcher },
+): AgentDiscovery {
+  return new AgentDiscovery({
+    ...{ clock, random, log },
+    tell: (finding) => wired().session.tellDiscovered(finding),
+    onHostFound: (hostUid, foundMs) => wired().dispatcher.sawElsewhere(hostUid, foundMs),
+  });
 }
 
 const noNetboots: Pick<NetbootImages, 'find'> = {

@@ -269,4 +269,10 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'the judge took an order that a restore had lost for the older one that stood again',
   },
+  {
+    seed: 7_632_613,
+    hosts: 2,
+    discovery: true,
+    was: 'an erasure waited for its runner for hours: its machine had booted from another card',
+  },
 ];

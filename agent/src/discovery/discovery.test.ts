@@ -2,7 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { asMac, type Mac } from '@rackwright/dhcp';
-import { agent, InventorySchema } from '@rackwright/messages';
+import { agent, type HostUid, InventorySchema } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
@@ -21,8 +21,10 @@ function rig(limits: Partial<DiscoveryLimits> = {}, bootsMax = 4, bootsPerHourMa
   const time = new TestClock();
   const { clock } = time.open();
   const told: agent.Discovered[] = [];
+  const hostsFound: [HostUid, number][] = [];
   const discovery = new AgentDiscovery({
     ...{ clock, random: nodeRandom(), log: quietLog, limits },
+    onHostFound: (...found) => hostsFound.push(found),
     tell: (finding) => told.push(finding),
   });
   const policy = (enabled: boolean) =>
@@ -30,7 +32,7 @@ function rig(limits: Partial<DiscoveryLimits> = {}, bootsMax = 4, bootsPerHourMa
       create(agent.DiscoverySchema, { generation: 1n, enabled, bootsMax, bootsPerHourMax }),
     );
   policy(true);
-  return { time, clock, told, discovery, policy };
+  return { time, clock, told, hostsFound, discovery, policy };
 }
 
 type Rig = ReturnType<typeof rig>;
@@ -168,6 +170,22 @@ test('a finding is reported in each session and at intervals until it is answere
   await it.time.run(10 * defaultDiscoveryLimits.repeatMs);
   expect(it.told).toHaveLength(3);
   expect(it.discovery.waiting).toBe(0);
+});
+
+test('a host that a found machine proves to be is told, with the time of the finding', async () => {
+  const it = rig();
+  const { HOST, HOST_ELSEWHERE } = agent.DiscoveryRefusalKind;
+  const answer = (refusal: agent.DiscoveryRefusalKind, hostUid: HostUid) => {
+    const { id = '' } = it.told.at(-1) ?? {};
+    it.discovery.answered(create(agent.DiscoveredAnswerSchema, { id, refusal, hostUid }));
+  };
+  find(it, macOf(1));
+  answer(HOST_ELSEWHERE, '');
+  find(it, macOf(2));
+  const foundMs = it.clock.nowMs();
+  await it.time.run(defaultDiscoveryLimits.repeatMs / 2);
+  answer(HOST, 'u1');
+  expect(it.hostsFound).toEqual([['u1', foundMs]]);
 });
 
 test('one inventory of a boot is taken, and none of an unknown boot', () => {

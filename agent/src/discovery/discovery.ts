@@ -11,9 +11,15 @@
  */
 
 import { create } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Mac } from '@rackwright/dhcp';
-import { agent, discoveryRefusalOf, type Inventory, type OperationId } from '@rackwright/messages';
+import {
+  agent,
+  discoveryRefusalOf,
+  type HostUid,
+  type Inventory,
+  type OperationId,
+} from '@rackwright/messages';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { DiscoveryBoot, DiscoveryMemory } from '../boot/index.ts';
 import type { BindOutcome, BootGrantState } from '../session/index.ts';
@@ -49,6 +55,8 @@ export interface DiscoveryParts {
   readonly log: Log;
   /** Sends into the present session; does nothing while there is none. */
   readonly tell: (finding: agent.Discovered) => void;
+  /** Called with a host that a found machine proved to be, and when it was found (wall time). */
+  readonly onHostFound?: (hostUid: HostUid, foundMs: number) => void;
   readonly limits?: Partial<DiscoveryLimits>;
 }
 
@@ -204,13 +212,15 @@ export class AgentDiscovery {
     for (const finding of this.#findings.values()) this.#parts.tell(finding);
   }
 
-  answered({ id, refusal, refused }: agent.DiscoveredAnswer): void {
+  answered({ id, refusal, refused, hostUid }: agent.DiscoveredAnswer): void {
     const finding = this.#findings.get(id);
     if (finding === undefined) return;
     this.#findings.delete(id);
     const reason = discoveryRefusalOf(refusal, refused)?.text;
     if (reason === undefined) return;
     this.#parts.log.info({ mac: finding.bootMac, reason }, 'the machine is not listed');
+    if (hostUid === '' || finding.time === undefined) return;
+    this.#parts.onHostFound?.(hostUid, timestampMs(finding.time));
   }
 
   stop(): void {

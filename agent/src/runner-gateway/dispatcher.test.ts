@@ -236,6 +236,23 @@ describe('an order to a runner', () => {
     },
   );
 
+  test('is interrupted when its machine is found elsewhere once its runner is gone', async () => {
+    const { clock, context, dispatcher, link } = setUp();
+    const live = link();
+    dispatcher.attach(live);
+    const run = dispatcher.run(orderOf(), context);
+    await settled();
+    const goneMs = clock.nowMs();
+    dispatcher.sawElsewhere('uid', goneMs + 1);
+    dispatcher.detach(live);
+    dispatcher.sawElsewhere('uid', goneMs);
+    dispatcher.sawElsewhere('another', goneMs + 1);
+    expect(dispatcher.isAway('uid'), 'none of these is a reason').toBe(true);
+    dispatcher.sawElsewhere('uid', goneMs + 1);
+    const message = 'its machine has booted anew, from another network card';
+    expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted', message });
+  });
+
   test('is interrupted when its boot is over', async () => {
     const { context, dispatcher, link, told } = setUp();
     const live = link();

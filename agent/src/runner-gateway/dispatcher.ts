@@ -212,6 +212,17 @@ export class RunnerDispatcher implements RunnerOrders {
     this.#overWhereAway(hostUid, 'the host has netbooted while it was at work');
   }
 
+  /**
+   * The host's machine was found at `atMs` (wall time), booted from a card that is not the host's.
+   * Orders whose runner went away before that are interrupted. One that went later may come back.
+   */
+  sawElsewhere(hostUid: HostUid, atMs: number): void {
+    const isBefore = ({ goneMs = Infinity }: Outstanding): boolean => goneMs < atMs;
+    for (const bootOperationId of this.#awayBoots(hostUid, isBefore)) {
+      this.bootOver(bootOperationId, 'its machine has booted anew, from another network card');
+    }
+  }
+
   /** The host's BMC says that it is off: when its runner is not connected, it has gone with it. */
   sawOff(hostUid: HostUid): void {
     this.#overWhereAway(hostUid, 'the host was switched off while it was at work');
@@ -226,9 +237,9 @@ export class RunnerDispatcher implements RunnerOrders {
     for (const bootOperationId of this.#awayBoots(hostUid)) this.bootOver(bootOperationId, why);
   }
 
-  #awayBoots(hostUid: HostUid): string[] {
+  #awayBoots(hostUid: HostUid, counts: (work: Outstanding) => boolean = () => true): string[] {
     return [...this.#outstanding.values()]
-      .filter(({ order }) => order.operation.hostUid === hostUid)
+      .filter((work) => work.order.operation.hostUid === hostUid && counts(work))
       .map(({ order }) => order.bootOperationId)
       .filter((bootOperationId) => !this.#links.has(bootOperationId));
   }
@@ -338,6 +349,7 @@ export class RunnerDispatcher implements RunnerOrders {
       );
     this.#absenceOver(bootOperationId);
     if (left().length === 0) return;
+    for (const outstanding of left()) outstanding.goneMs = sinceMs;
     const tell = (): void => {
       this.#absences.delete(bootOperationId);
       for (const outstanding of left()) outstanding.runnerAway(sinceMs);

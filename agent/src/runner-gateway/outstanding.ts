@@ -84,6 +84,8 @@ export class Outstanding {
   #cancelOffer: Cancel = () => {};
   /** The runner's last report, for the message of an interrupted attempt. */
   lastHeard = 'nothing was heard of it';
+  /** When its runner's stream ended last (wall time); undefined: it has not. */
+  goneMs: number | undefined = undefined;
   readonly #onAbort = (): void => this.#askToStop();
 
   constructor(parts: OutstandingParts) {

@@ -12,6 +12,7 @@ import {
   DiscoveredMachineSchema,
   type DiscoveryRefusal,
   type HostId,
+  type HostUid,
   type RackName,
 } from '@rackwright/messages';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
@@ -47,7 +48,8 @@ export type IntakeVerdict =
   | { readonly kind: 'listed' }
   /** It is a host, and its agent should have recognized it. */
   | { readonly kind: 'known' }
-  | ({ readonly kind: 'refused' } & DiscoveryRefusal);
+  /** `hostUid`: the host of the same rack that it is. */
+  | ({ readonly kind: 'refused'; readonly hostUid?: HostUid } & DiscoveryRefusal);
 
 /** Another write came first, and nothing was decided. */
 type LostWrite = { readonly kind: 'lost' };
@@ -198,7 +200,9 @@ function verdictOnHost(
   machine: DiscoveredMachine,
 ): IntakeVerdict {
   if (isKnownBoot(machine, host)) return { kind: 'known' };
-  if (host.rack === machine.rack) return refused(causes.HOST, text);
+  if (host.rack === machine.rack) {
+    return { kind: 'refused', cause: causes.HOST, text, hostUid: host.uid };
+  }
   return refused(causes.HOST_ELSEWHERE, 'it says that it is a host of another rack');
 }
 

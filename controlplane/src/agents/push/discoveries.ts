@@ -11,6 +11,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type RackId, type store as wire } from '@rackwright/messages';
 import type { Buckets } from '@rackwright/platform';
+import type { IntakeVerdict } from '../../discovery/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SessionSink } from '../base/sink.ts';
 
@@ -84,8 +85,7 @@ export class Discoveries {
     if (discovery === undefined) return;
     try {
       const verdict = await discovery.report(this.#rackId, finding);
-      const refusal =
-        verdict.kind === 'refused' ? { refusal: verdict.cause, refused: verdict.text } : {};
+      const refusal = verdict.kind === 'refused' ? refusalOf(verdict) : {};
       const value = create(agent.DiscoveredAnswerSchema, { id: finding.id, ...refusal });
       this.#send({ case: 'discoveredAnswer', value });
     } catch (error) {
@@ -93,4 +93,8 @@ export class Discoveries {
       log.warn(fields, 'a discovered machine could not be taken in; it will be told again', error);
     }
   }
+}
+
+function refusalOf({ cause, text, hostUid = '' }: Extract<IntakeVerdict, { kind: 'refused' }>) {
+  return { refusal: cause, refused: text, hostUid };
 }

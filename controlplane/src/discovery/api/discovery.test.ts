@@ -142,9 +142,10 @@ test('a host that netboots from an unknown interface is shown with it', async ()
   await putHost(site.fixture.store, prepared);
   const [known = ''] = prepared.host?.spec?.bootMacs ?? [];
   const interfaces = [known, macOf(9)].map((mac) => ({ mac }));
-  expect(await report(finding(1, { interfaces }, macOf(9)))).toEqual(
-    refusedBy(HOST, `it is hosts/h1, whose boot MACs lack ${macOf(9)}`),
-  );
+  expect(await report(finding(1, { interfaces }, macOf(9)))).toEqual({
+    ...refusedBy(HOST, `it is hosts/h1, whose boot MACs lack ${macOf(9)}`),
+    hostUid: prepared.host?.uid,
+  });
   expect(await listed()).toEqual([]);
   const { status } = (await recordOf('h1')).host ?? {};
   expect([status?.useEpoch, status?.dirty]).toEqual([2n, true]);
