@@ -277,7 +277,10 @@ const cases: { readonly [W in HostWait]: Case } = {
     },
     outside: (host) => {
       host.context = { ...host.context, restored: undefined };
-      return tick(host);
+      const { journal } = host.context.session ?? {};
+      if (journal === undefined) throw new Error('no session');
+      // The agent connects anew once it knows of the acceptance.
+      return host.apply({ kind: 'hello', journal, listed: [] });
     },
   },
 };
