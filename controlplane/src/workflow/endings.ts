@@ -37,8 +37,9 @@ export async function cancelWorkflow(
     }
     const carrier = carrierOf(run, host, []);
     if (carrier !== undefined && carrier.phase !== RunPhase.ENDED) {
-      // A pass over the workflow wakes its batch, which asks for this again at each of its own.
-      if (carrier.abort !== undefined) return { record, revision };
+      // A pass over the workflow wakes its batch, which asks for this again at each of its own. The
+      // host remembers a request with an id, so that its repetition ends no later run.
+      if (carrier.abort !== undefined && requestId === '') return { record, revision };
       const abort = { kind: 'abort', reason } as const;
       // For the host's state that was read: another run of it must not be ended.
       const outcome = await deps.hosts.request(id.hostId, abort, by, hostRevision);

@@ -146,18 +146,22 @@ test('a cancelled batch starts no further host and ends the runs under way', asy
   expect(none.kind).toBe('notFound');
 });
 
+async function readHost(id: string) {
+  const kept = await fixture.store.get(storeKey('hosts', id));
+  if (kept.kind !== 'found') throw new Error('no host');
+  return { record: fromBinary(wire.HostRecordSchema, kept.value), revision: kept.revision };
+}
+
 /** The run's operation was sent, and its agent is away: an abort waits for the agent. */
 async function sendOperation(id: string): Promise<void> {
   const key = storeKey('hosts', id);
   await vi.waitFor(async () => {
-    const kept = await fixture.store.get(key);
-    if (kept.kind !== 'found') throw new Error('no host');
-    const record = fromBinary(wire.HostRecordSchema, kept.value);
+    const { record, revision } = await readHost(id);
     if (record.operation?.operation === undefined) throw new Error('no operation');
     record.operation.sendTime = record.operation.createTime;
     record.operation.sentTo = create(agent.JournalSchema, { id: 'j1', generation: 1n });
     const bytes = toBinary(wire.HostRecordSchema, record);
-    expect((await fixture.store.put(key, bytes, kept.revision)).kind).toBe('ok');
+    expect((await fixture.store.put(key, bytes, revision)).kind).toBe('ok');
   }, patienceMs);
 }
 
@@ -173,6 +177,13 @@ test('a cancelled batch rests while the run that it has aborted waits for its ag
     const { status } = await hosts.getHost({ name: 'hosts/h1' });
     expect(status?.run).toMatchObject({ phase: RunPhase.WAITING, abort: { reason: 'wrong rack' } });
   }, patienceMs);
+  await settled(store);
+  const again = { name: 'hosts/h1/workflows/hello', reason: 'enough', requestId: 'q1' };
+  await fixture.workflows.cancelWorkflow(again);
+  const { record } = await readHost('h1');
+  expect(record.requestIds, 'a repetition ends no later run').toContainEqual(
+    expect.stringMatching(/:q1$/),
+  );
   await settled(store);
   const read = vi.spyOn(store, 'get');
   for (let turn = 0; turn < 500; turn += 1) await new Promise((resolve) => setImmediate(resolve));
