@@ -217,10 +217,8 @@ export class RunnerDispatcher implements RunnerOrders {
    * Orders whose runner went away before that are interrupted. One that went later may come back.
    */
   sawElsewhere(hostUid: HostUid, atMs: number): void {
-    const isBefore = ({ goneMs = Infinity }: Outstanding): boolean => goneMs < atMs;
-    for (const bootOperationId of this.#awayBoots(hostUid, isBefore)) {
-      this.bootOver(bootOperationId, 'its machine has booted anew, from another network card');
-    }
+    const why = 'its machine has booted anew, from another network card';
+    this.#overWhereAway(hostUid, why, atMs);
   }
 
   /** The host's BMC says that it is off: when its runner is not connected, it has gone with it. */
@@ -233,13 +231,15 @@ export class RunnerDispatcher implements RunnerOrders {
     return this.#awayBoots(hostUid).length > 0;
   }
 
-  #overWhereAway(hostUid: HostUid, why: string): void {
-    for (const bootOperationId of this.#awayBoots(hostUid)) this.bootOver(bootOperationId, why);
+  #overWhereAway(hostUid: HostUid, why: string, beforeMs?: number): void {
+    for (const boot of this.#awayBoots(hostUid, beforeMs)) this.bootOver(boot, why);
   }
 
-  #awayBoots(hostUid: HostUid, counts: (work: Outstanding) => boolean = () => true): string[] {
+  /** `beforeMs`: only those whose runner is known to have gone before it (wall time). */
+  #awayBoots(hostUid: HostUid, beforeMs?: number): OperationId[] {
     return [...this.#outstanding.values()]
-      .filter((work) => work.order.operation.hostUid === hostUid && counts(work))
+      .filter(({ order }) => order.operation.hostUid === hostUid)
+      .filter(({ goneMs = Infinity }) => beforeMs === undefined || goneMs < beforeMs)
       .map(({ order }) => order.bootOperationId)
       .filter((bootOperationId) => !this.#links.has(bootOperationId));
   }
