@@ -317,7 +317,7 @@ test('an abort ends the run cancelled once the agent has stopped', () => {
   expect(host.record.host?.status?.backoff?.givenUpReason).toContain('aborted');
 });
 
-test('an abort of a run that is being aborted changes nothing: a batch repeats its own', () => {
+test('an abort without an id of a run that is being aborted changes nothing', () => {
   const host = bench();
   driveToErase(host);
   host.request({ kind: 'abort', reason: 'wrong host' });

@@ -54,7 +54,10 @@ export function guardedContext(
   return { ...context, restored: 'the loss is accepted; its agent says next what it still has' };
 }
 
-/** Holds every host of a rack whose store has lost data, until the loss has been accepted (G1). */
+/**
+ * Holds every host of a rack whose store has lost data, until the loss has been accepted (G1).
+ * `pass.context` is guarded: without a loss in it, the agent has said what it has, or is gone.
+ */
 export function guardRestored(pass: Pass, event: HostEvent): void {
   const { status, context } = pass;
   const held = status.holds.some(isRestoredHold);
@@ -63,7 +66,7 @@ export function guardRestored(pass: Pass, event: HostEvent): void {
     if (held) return;
     keepSystemHolds(pass, HoldKind.RESTORED, [{ text: context.restored }]);
     causedBy(pass, actors.system, 'held: the store was restored');
-  } else if (held && (event.kind === 'hello' || hasNoAgent(context))) {
+  } else if (held) {
     acceptLoss(pass, event.kind === 'hello' ? event.listed : []);
   }
 }

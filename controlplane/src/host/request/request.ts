@@ -73,10 +73,7 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
   return apply(pass, request, by);
 }
 
-/**
- * An abort that changes nothing. A batch sends one at each of its passes, and a write would wake it
- * for the next.
- */
+/** An abort that changes nothing: whoever repeats one at each pass would be woken by its write. */
 function isAborting({ status }: PassView, { kind }: HostRequest): boolean {
   return kind === 'abort' && activeRun(status)?.abort !== undefined;
 }
