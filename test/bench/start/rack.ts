@@ -22,19 +22,23 @@ export interface AgentPorts {
 }
 
 /** The agent as the package has it; returns its path. */
-export async function bundledAgent(folder: string): Promise<string> {
-  const { entry, bundleName, form } = programs.agent;
-  const { code, chunks } = await bundle(root, entry, '0.0.0-bench', form);
-  for (const chunk of chunks) await writeFile(join(folder, chunk.name), chunk.code);
-  const path = join(folder, bundleName);
-  await writeFile(path, code);
-  return path;
+export function bundledAgent(folder: string): Promise<string> {
+  return bundled(folder, programs.agent);
 }
 
 /** Bare Node in the same form: Node would take longer to strip its types than to start. */
-export async function bundledBare(folder: string): Promise<string> {
-  const { code } = await bundle(root, 'test/bench/start/bare.main.ts', '0.0.0-bench');
-  const path = join(folder, 'bare.mjs');
+export function bundledBare(folder: string): Promise<string> {
+  const entry = 'test/bench/start/bare.main.ts';
+  return bundled(folder, { entry, bundleName: 'bare.mjs', form: 'whole' });
+}
+
+async function bundled(
+  folder: string,
+  { entry, bundleName, form }: { entry: string; bundleName: string; form: 'whole' | 'parts' },
+): Promise<string> {
+  const { code, chunks } = await bundle(root, entry, '0.0.0-bench', form);
+  for (const chunk of chunks) await writeFile(join(folder, chunk.name), chunk.code);
+  const path = join(folder, bundleName);
   await writeFile(path, code);
   return path;
 }
