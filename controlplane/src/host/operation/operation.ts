@@ -30,6 +30,7 @@ import {
   waitForAgent,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
+import type { HostEffect } from '../pass/types.ts';
 import { descends, lifeOf } from './lineage.ts';
 import { bootWindowMs, waitsForConfirmation } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
@@ -206,31 +207,26 @@ export function resend(pass: Pass, journal: agent.Journal): void {
   const operationRecord = pass.record.operation;
   if (operationRecord?.operation === undefined || !wentTo(operationRecord, journal)) return;
   operationRecord.sentTo = lifeOf(journal);
-  if (operationRecord.cancelId !== '') {
-    const { id } = operationRecord.operation;
-    pass.effects.push({ kind: 'cancel', operationId: id, cancelId: operationRecord.cancelId });
-  }
-  pass.effects.push({ kind: 'send', operation: asSent(pass.record, operationRecord.operation) });
+  const { operation, cancelId } = operationRecord;
+  if (cancelId !== '') pass.effects.push(cancelOf(operation, cancelId));
+  pass.effects.push({ kind: 'send', operation: asSent(pass.record, operation) });
+}
+
+function cancelOf({ id }: agent.Operation, cancelId: OperationId): HostEffect {
+  return { kind: 'cancel', operationId: id, cancelId };
 }
 
 /** Asks the agent to stop the operation in progress; its answer ends the run. */
 export function cancelOperation(pass: Pass): void {
   const operationRecord = pass.record.operation;
-  if (
-    operationRecord?.operation === undefined ||
-    operationRecord.sentTo === undefined ||
-    operationRecord.cancelId !== ''
-  )
-    return;
-  operationRecord.cancelId = `${operationRecord.operation.id}/cancel`;
+  const { operation, sentTo } = operationRecord ?? {};
+  if (operationRecord === undefined || operation === undefined || sentTo === undefined) return;
+  if (operationRecord.cancelId !== '') return;
+  operationRecord.cancelId = `${operation.id}/cancel`;
   const run = activeRun(pass.status);
   // From here on it waits for its end, and no longer for a slot.
   if (run !== undefined && hostWaitOf(run.waiting) === 'image') stopWaiting(pass, run);
-  pass.effects.push({
-    kind: 'cancel',
-    operationId: operationRecord.operation.id,
-    cancelId: operationRecord.cancelId,
-  });
+  pass.effects.push(cancelOf(operation, operationRecord.cancelId));
 }
 
 /**
@@ -242,11 +238,7 @@ export function repeatCancel({ record, context, effects }: Pass): void {
   if (operationRecord?.operation === undefined || operationRecord.cancelId === '') return;
   if (context.session === undefined || !wentTo(operationRecord, context.session.journal)) return;
   if (effects.some(({ kind }) => kind === 'cancel')) return;
-  effects.push({
-    kind: 'cancel',
-    operationId: operationRecord.operation.id,
-    cancelId: operationRecord.cancelId,
-  });
+  effects.push(cancelOf(operationRecord.operation, operationRecord.cancelId));
 }
 
 /**
