@@ -275,4 +275,9 @@ export const regressions: readonly Regression[] = [
     discovery: true,
     was: 'an erasure waited for its runner for hours: its machine had booted from another card',
   },
+  {
+    seed: 7_700_349,
+    hosts: 2,
+    was: 'a lost runner kept its host locked: its BMC was changed, and the new one was not asked',
+  },
 ];

@@ -9,6 +9,7 @@ import {
   FaultSchema,
   FaultSeverity,
   FleetSpecSchema,
+  HostErrorSchema,
   HostGoal,
   store,
   TransientCause,
@@ -298,4 +299,22 @@ test('a conflict at a host whose BMC refuses its credential advises to correct t
   const fault = create(FaultSchema, { type: 'bmcAuthentication', severity: FaultSeverity.WARNING });
   record.host?.status?.faults.push(fault);
   expect(adviceFor('conflict', record)[0]).toContain('rackwright credential update ');
+});
+
+test('during a step a fault of the BMC is explained before an earlier failure', () => {
+  const host = bench();
+  driveToErase(host);
+  const { status } = host.record.host ?? {};
+  if (status === undefined) throw new Error('a host without a status');
+  status.lastError = create(HostErrorSchema, {
+    run: 'workflow 3',
+    failure: { type: FailureType.INTERNAL },
+  });
+  expect(explain(host).causes[0]?.text).toBe('workflow 3 failed: internal');
+  const message = 'the BMC refused credential credentials/c1@1 once';
+  status.faults.push(create(FaultSchema, { type: 'bmcAuthentication', message }));
+  const told = explain(host);
+  expect(told.causes.map(({ text }) => text)).toEqual([`its BMC refuses the password: ${message}`]);
+  expect(told.blocker).toBe('the step under way; its BMC cannot be asked');
+  expect(told.unblock[0]).toContain('rackwright credential update c1');
 });

@@ -47,7 +47,7 @@ import {
 import { tellDeployment } from './deployment.ts';
 import type { ExplanationDraft } from './explanation-draft.ts';
 import { abortCauses, pauseEnd, stayOf } from './person.ts';
-import { tellPower } from './power.ts';
+import { tellBmcDuringRun, tellPower } from './power.ts';
 import { faultsAround, rackFaultAdvice } from './rack-faults.ts';
 import { nameOf } from './run.ts';
 import { shutdownCause, tellShutdown } from './shutdown.ts';
@@ -202,7 +202,8 @@ function tellRun(
     const ofAbort = abortCauses(run, step);
     if (ofAbort.length > 0) return { ...draft, causes: ofAbort, blocker: 'the step under way' };
     const ofStep = tellShutdown(record, run, step) ?? tellDeployment(record, run, step, progress);
-    return { ...draft, ...tellLastFailure(record), ...ofStep };
+    const earlier = tellBmcDuringRun(record) ?? tellLastFailure(record);
+    return { ...draft, ...earlier, ...ofStep };
   }
   const { message, since } = run.waiting;
   const waits = tellWaiting(record, run, context);

@@ -12,7 +12,7 @@ import {
 } from '@rackwright/messages';
 import { displayOf } from '../pass/display.ts';
 import { powerMismatch } from '../power/power-policy.ts';
-import { type AdviceKey, adviceFor } from './advice.ts';
+import { type AdviceKey, adviceDuringRun, adviceFor } from './advice.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** The text, and the failure whose advice helps. */
@@ -44,6 +44,21 @@ function firstTrouble(faults: readonly Fault[]) {
     if (trouble !== undefined) return { fault, trouble };
   }
   return undefined;
+}
+
+/**
+ * The problem of the BMC while a step is under way. Only the BMC shows that a runner that is not
+ * connected has ended with its host.
+ */
+export function tellBmcDuringRun(record: store.HostRecord): Partial<ExplanationDraft> | undefined {
+  const first = firstTrouble(record.host?.status?.faults ?? []);
+  if (first === undefined) return undefined;
+  const { fault, trouble } = first;
+  return {
+    causes: [{ text: `${trouble.says}: ${fault.message}`, since: fault.since }],
+    blocker: 'the step under way; its BMC cannot be asked',
+    unblock: adviceDuringRun(trouble.advice, record),
+  };
 }
 
 /** Undefined when BMC and power are in order. */

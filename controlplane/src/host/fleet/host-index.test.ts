@@ -1,5 +1,11 @@
 import { create } from '@bufbuild/protobuf';
-import { HostSchema, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  BmcEndpointSchema,
+  HostSchema,
+  HostStatusSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { HostIndex } from './host-index.ts';
 
@@ -40,4 +46,32 @@ test('a host that is made again is told of, also where the index knew the one be
   index.note('h1', recordOf({}), 1);
   expect(told).toEqual(['r1', 'r1', 'r1']);
   expect(index.hostIdOfUid('u1', 'r1')).toBe('h1');
+});
+
+function changedBmc(order: 'runStep' | 'setPower' | undefined) {
+  const record = recordOf({});
+  const { host } = record;
+  if (host?.spec === undefined) throw new Error('a host without a spec');
+  host.spec.bmc = create(BmcEndpointSchema, { address: '10.0.0.2', credential: 'c1' });
+  host.status = create(HostStatusSchema, { bmcIdentity: { guid: Uint8Array.of(1) } });
+  record.verifiedBmc = create(BmcEndpointSchema, { address: '10.0.0.1', credential: 'c1' });
+  if (order === undefined) return record;
+  const operation = create(agent.OperationSchema, { kind: { case: order, value: {} } });
+  record.operation = create(wire.OperationRecordSchema, { operation });
+  return record;
+}
+
+test('a BMC that was changed is polled during an order for the runner, else after a verify', () => {
+  const index = new HostIndex();
+  const told: string[] = [];
+  index.onPowerTargetsChange((rackId) => told.push(rackId));
+  const polled = () => index.powerTargetsOfRack('r1').map(({ bmc }) => bmc?.address);
+  index.note('h1', changedBmc('setPower'), 1);
+  expect(polled()).toEqual([undefined]);
+  told.length = 0;
+  index.note('h1', changedBmc('runStep'), 2);
+  expect(polled()).toEqual(['10.0.0.2']);
+  index.note('h1', changedBmc(undefined), 3);
+  expect(polled()).toEqual([undefined]);
+  expect(told).toEqual(['r1', 'r1']);
 });

@@ -21,7 +21,12 @@ export interface IndexedHost {
   readonly hostId: HostId;
   readonly uid: HostUid;
   readonly name: HostName;
-  /** Undefined while its owner is not proved, and while the host is being forgotten. */
+  /**
+   * Undefined while the host is being forgotten, and while its owner is not proved. Where the BMC
+   * was changed during an order for the runner, it is that of the spec: only a BMC shows that a
+   * runner that is not connected has ended with its host, and it counts only with the identity that
+   * was proved.
+   */
   readonly bmc: BmcEndpoint | undefined;
   readonly identity: BmcIdentity | undefined;
   /** From the last observation. */
@@ -142,12 +147,13 @@ export class HostIndex {
   #notePowerTargets(
     hostId: HostId,
     rackId: RackId,
-    { host, forgetting, verifiedBmc }: wire.HostRecord,
+    { host, forgetting, verifiedBmc, operation }: wire.HostRecord,
   ) {
     const before = this.#powerTargets.get(hostId);
     const identity = host?.status?.bmcIdentity;
     const bmc = host?.spec?.bmc;
-    const proved = identity !== undefined && bmc !== undefined && sameBmc(bmc, verifiedBmc);
+    const inRunner = operation?.operation?.kind.case === 'runStep';
+    const proved = identity !== undefined && (inRunner || sameBmc(bmc, verifiedBmc));
     const next: IndexedHost = {
       hostId,
       uid: host?.uid ?? '',
