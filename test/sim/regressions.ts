@@ -280,4 +280,10 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a lost runner kept its host locked: its BMC was changed, and the new one was not asked',
   },
+  {
+    seed: 7_701_623,
+    hosts: 2,
+    views: true,
+    was: 'a host that was to go was to be verified, which was refused, and kept the BMC of another',
+  },
 ];

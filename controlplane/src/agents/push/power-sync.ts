@@ -7,7 +7,7 @@
  *    own.
  * 2. Only hosts with a proved BMC are polled, and those whose BMC a person has changed during an
  *    order for the runner: no password is sent automatically to an address that nobody has
- *    confirmed. In both cases only a BMC with the proved identity is believed.
+ *    confirmed. In both cases only what a BMC with the proved identity says is accepted.
  * 3. A digest replaces lost reports: it is folded in like them, and only where it differs from the
  *    known state.
  * 4. A host is polled only where its credential permits it.

@@ -126,6 +126,13 @@ const diskKnownElsewhere: Advice = (named) => [
   again(named),
 ];
 
+/** Only a verify finds that the BMC is the host's own, and a host that is to go gets none. */
+const verifyInstead = ({ host }: AdviceNames): Line =>
+  change(
+    'if the BMC that answers is its own, take the deletion back, so that it can be verified: ' +
+      `rackwright host cancel-delete ${host}`,
+  );
+
 const correctCredential = (named: AdviceNames): Line =>
   inspect(`correct user name and password: ${updateCredential(named)}`);
 
@@ -192,10 +199,11 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   ],
   identityMismatch: (named) => [
     inspect('find out which of the two hosts has the wrong BMC address (or cable)'),
+    ...(named.isDeleted ? [verifyInstead(named)] : []),
     change(`correct it: ${updateBmc(named)}`),
     ...(named.owner === '' ? [] : [start(`if that is the other one’s: ${verify(named.owner)}`)]),
     // After any failure: only a verify checks again whose BMC responds there.
-    start(`then: ${verify(named.host)}`),
+    ...(named.isDeleted ? [] : [start(`then: ${verify(named.host)}`)]),
   ],
   identityUnproven: (named) => [
     inspect('give the machine a serial number in SMBIOS and FRU'),

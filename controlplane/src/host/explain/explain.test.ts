@@ -5,6 +5,7 @@ import {
   agent,
   BmcEndpointSchema,
   CleaningPolicySchema,
+  DeletionSchema,
   FailureType,
   FaultSchema,
   FaultSeverity,
@@ -317,4 +318,15 @@ test('during a step a fault of the BMC is explained before an earlier failure', 
   expect(told.causes.map(({ text }) => text)).toEqual([`its BMC refuses the password: ${message}`]);
   expect(told.blocker).toBe('the step under way; its BMC cannot be asked');
   expect(told.unblock[0]).toContain('rackwright credential update c1');
+});
+
+test('a host that is to be deleted is not advised to verify, which would be refused', () => {
+  const { record } = bench();
+  expect(adviceFor('identityMismatch', record).at(-1)).toBe('then: rackwright host verify h1');
+  const { status } = record.host ?? {};
+  if (status === undefined) throw new Error('a host without a status');
+  status.deletion = create(DeletionSchema, { by: 'user:admin' });
+  const lines = adviceFor('identityMismatch', record);
+  expect(lines[1]).toContain('rackwright host cancel-delete h1');
+  expect(lines.join()).not.toContain('rackwright host verify');
 });

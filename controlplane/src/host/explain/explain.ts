@@ -194,16 +194,8 @@ function tellRun(
   const display = host?.status === undefined ? '' : displayOf(host.status);
   const headline = `${display}: ${positionIn(run, step)}`;
   if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
-    const draft = {
-      headline,
-      since: step?.startTime,
-      deadline: step?.deadline,
-    };
-    const ofAbort = abortCauses(run, step);
-    if (ofAbort.length > 0) return { ...draft, causes: ofAbort, blocker: 'the step under way' };
-    const ofStep = tellShutdown(record, run, step) ?? tellDeployment(record, run, step, progress);
-    const earlier = tellBmcDuringRun(record) ?? tellLastFailure(record);
-    return { ...draft, ...earlier, ...ofStep };
+    const { startTime: since, deadline } = step ?? {};
+    return { headline, since, deadline, ...tellStepUnderWay(record, run, step, progress) };
   }
   const { message, since } = run.waiting;
   const waits = tellWaiting(record, run, context);
@@ -221,6 +213,19 @@ function tellRun(
     deadline: step?.deadline ?? (waitsForOthers(run) ? undefined : run.deadline),
     unblock: waits?.unblock ?? [],
   };
+}
+
+/** What delays a step that has been ordered. */
+function tellStepUnderWay(
+  record: store.HostRecord,
+  run: Run,
+  step: RunStep | undefined,
+  progress: Progress | undefined,
+): Partial<ExplanationDraft> {
+  const ofAbort = abortCauses(run, step);
+  if (ofAbort.length > 0) return { causes: ofAbort, blocker: 'the step under way' };
+  const ofStep = tellShutdown(record, run, step) ?? tellDeployment(record, run, step, progress);
+  return { ...(tellBmcDuringRun(record) ?? tellLastFailure(record)), ...ofStep };
 }
 
 /** The time of the next retry, if the run waits for one. */

@@ -144,21 +144,15 @@ export class HostIndex {
     this.#hostIdOfUid.set(uid, hostId);
   }
 
-  #notePowerTargets(
-    hostId: HostId,
-    rackId: RackId,
-    { host, forgetting, verifiedBmc, operation }: wire.HostRecord,
-  ) {
+  #notePowerTargets(hostId: HostId, rackId: RackId, record: wire.HostRecord) {
     const before = this.#powerTargets.get(hostId);
+    const { host } = record;
     const identity = host?.status?.bmcIdentity;
-    const bmc = host?.spec?.bmc;
-    const inRunner = operation?.operation?.kind.case === 'runStep';
-    const proved = identity !== undefined && (inRunner || sameBmc(bmc, verifiedBmc));
     const next: IndexedHost = {
       hostId,
       uid: host?.uid ?? '',
       name: host?.name ?? '',
-      bmc: proved && !forgetting ? bmc : undefined,
+      bmc: polledBmc(record),
       identity,
       poweredOn: host?.status?.poweredOn,
     };
@@ -174,6 +168,19 @@ export class HostIndex {
   #bootChanged(rackId: RackId): void {
     for (const observer of this.#bootObservers) observer(rackId);
   }
+}
+
+/** See `IndexedHost.bmc`. */
+function polledBmc({
+  host,
+  forgetting,
+  verifiedBmc,
+  operation,
+}: wire.HostRecord): BmcEndpoint | undefined {
+  if (forgetting || host?.status?.bmcIdentity === undefined) return undefined;
+  const { bmc } = host.spec ?? {};
+  const isAskedOfRunner = operation?.operation?.kind.case === 'runStep';
+  return isAskedOfRunner || sameBmc(bmc, verifiedBmc) ? bmc : undefined;
 }
 
 function sameBmc(a: BmcEndpoint | undefined, b: BmcEndpoint | undefined): boolean {
