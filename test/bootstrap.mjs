@@ -75,6 +75,7 @@ const commands = {
   sim: (args) => [[program('test/sim/main.ts', args)]],
   package: (args) => [[program('packages/debian/src/main.ts', args)]],
   demo: (args) => [[program('packages/demo/src/main.ts', args)]],
+  fuzz: (args) => [[program('test/fuzz/main.ts', args)]],
   mutate: (args) => [[program('test/mutate/main.ts', args)]],
   bench: (args) => [[program('test/bench/main.ts', args)]],
 };

@@ -23,6 +23,7 @@ const worldly = [
   'packages/runner/src/**/*.test.ts',
   'packages/sim/src/{firmware,loopback}/**/*.test.ts',
   'packages/store/src/{sqlite,conformance}/**/*.test.ts',
+  'test/fuzz/harness.test.ts',
 ];
 
 /** Those that wait the most come first: what computes fills the gaps at the end. */
@@ -44,7 +45,10 @@ export const tiers: readonly Tier[] = [
   },
   {
     name: 'unit',
-    include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/{,mutate/,bench/*/}*.test.ts'],
+    include: [
+      '{packages/*,agent,controlplane}/**/*.test.ts',
+      'test/{,fuzz/,mutate/,bench/*/}*.test.ts',
+    ],
     exclude: [slowOrPeer, ...worldly, 'test/tidy*.test.ts'],
   },
   {

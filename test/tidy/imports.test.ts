@@ -22,6 +22,9 @@ test('the check finds a relative import that leaves its workspace', () => {
   expect(findEscapes({ path: 'packages/dhcp/src/packet.ts', text })).toMatchObject([{ line: 1 }]);
   const own = "import { a } from '../src/reader.ts';";
   expect(findEscapes({ path: 'packages/dhcp/ramdisk/a.ts', text: own })).toEqual([]);
+  const parser = "import { a } from '../../../packages/bytes/src/reader.ts';";
+  expect(findEscapes({ path: 'test/fuzz/targets/a.ts', text: parser })).toEqual([]);
+  expect(findEscapes({ path: 'test/lab/targets/a.ts', text: parser })).toHaveLength(1);
 });
 
 test('the check draws workspaces, tests apart, with what they import', () => {
