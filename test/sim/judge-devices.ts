@@ -124,6 +124,7 @@ export class DeviceJudge {
 
   #judgeDrive(event: DriveEvent): void {
     const { act, serial, machine, atMs } = event;
+    if (act === 'osWrote' && atMs < this.#backUntilMs) this.#wroteUnseen(machine);
     if (!isWrite(event)) return;
     const orders = [...this.#erasures.values()].filter((order) => order.serials.has(serial));
     if (orders.length === 0) {
@@ -149,6 +150,12 @@ export class DeviceJudge {
     } else current.begun.add(serial);
     const lateMs = atMs - this.#parts.leaseUntilMs() - leaseSlackMs;
     if (lateMs > 0) this.#found('J6', `${machine}: ${serial} is written without a lease`);
+  }
+
+  /** Work that the store knows no more has written: what it knows of the disks is older. */
+  #wroteUnseen(name: string): void {
+    const machine = this.#parts.machines.get(name);
+    if (machine !== undefined) machine.unseen = true;
   }
 
   /** The order in whose name a disk is written now: the one that its host's record holds. */

@@ -94,7 +94,7 @@ export class SimMachine implements BmcSwitch {
   drives: SimDrive[] = [];
   bootFlags: BootFlags = [0, 0];
   booted: Booted = { kind: 'off' };
-  /** A person has changed its disks, and no inventory can show it yet. */
+  /** A person, or work of a lost stretch, has changed its disks: no inventory can show it yet. */
   unseen = false;
   /** A runner has looked at the disks since. */
   listed = true;

@@ -286,4 +286,10 @@ export const regressions: readonly Regression[] = [
     views: true,
     was: 'a host that was to go was to be verified, which was refused, and kept the BMC of another',
   },
+  {
+    seed: 7_800_237,
+    hosts: 2,
+    pools: true,
+    was: 'the judge held against a restored host what a program of its lost clean wrote later',
+  },
 ];
