@@ -11,6 +11,7 @@ import {
 import { parseHealth } from './health.ts';
 import { identityText } from './identity.fixture.ts';
 import { nvmeCapacity, parseCacheFeature } from './nvme.ts';
+import { toolOutputBytesMax } from './tool.ts';
 import { parseCachingPage } from './write-cache.ts';
 
 test('cache, security, sanitize and hidden areas are read from IDENTIFY DEVICE', () => {
@@ -142,16 +143,25 @@ test('the reader reads health from what smartctl says of ATA, SCSI and NVMe', ()
   expect(parseHealth('')).toBeUndefined();
 });
 
+const parsers: ((text: string) => unknown)[] = [
+  parseAtaIdentity,
+  parseMaxSectors,
+  parseRealMaxSectors,
+  parseReadCapacity,
+  parseHealth,
+  parseCachingPage,
+  parseCacheFeature,
+];
+
+test('the reader takes as long for empty lines as for others, however many a tool prints', () => {
+  const text = '\n'.repeat(toolOutputBytesMax);
+  const before = process.cpuUsage();
+  for (const parse of parsers) parse(text);
+  const { user } = process.cpuUsage(before);
+  expect(user / 1_000_000).toBeLessThan(5);
+});
+
 test('the reader gives a value or nothing for whatever a tool prints', () => {
-  const parsers: ((text: string) => unknown)[] = [
-    parseAtaIdentity,
-    parseMaxSectors,
-    parseRealMaxSectors,
-    parseReadCapacity,
-    parseHealth,
-    parseCachingPage,
-    parseCacheFeature,
-  ];
   const likely = fc.oneof(
     fc.string(),
     fc.json(),

@@ -20,7 +20,7 @@ export interface MaxSectors {
 
 /** ` max sectors   = 976773168/1953525168, HPA is enabled`; undefined for anything else. */
 export function parseMaxSectors(text: string): MaxSectors | undefined {
-  const match = /^\s*max sectors\s*=\s*(\d+)\/(\d+)\s*,(.*)$/m.exec(text);
+  const match = /^[ \t]*max sectors\s*=\s*(\d+)\/(\d+)\s*,(.*)$/m.exec(text);
   if (match === null) return undefined;
   const [, addressable = '', native = '', rest = ''] = match;
   if (/invalid/.test(rest)) return undefined;
@@ -35,7 +35,7 @@ export function parseMaxSectors(text: string): MaxSectors | undefined {
 export function parseRealMaxSectors(text: string): number | undefined {
   const [, revision = '0'] = /^DCO Revision: 0x([\da-f]+)/m.exec(text) ?? [];
   if (Number.parseInt(revision, 16) === 0) return undefined;
-  const [, sectors = ''] = /^\s*Real max sectors:\s*(\d+)\s*$/m.exec(text) ?? [];
+  const [, sectors = ''] = /^[ \t]*Real max sectors:\s*(\d+)\s*$/m.exec(text) ?? [];
   return isSize(Number(sectors)) ? Number(sectors) : undefined;
 }
 

@@ -15,7 +15,7 @@ const writeBits = 0o222;
 
 /** `WCE           1  [cha: y, def:  1]`, as sdparm prints the caching mode page (SBC-4 §6.4.5). */
 export function parseCachingPage(text: string): WriteCache | undefined {
-  const match = /^\s*WCE\s+(\d+)\s*(?:\[cha:\s*([yn]))?/m.exec(text);
+  const match = /^[ \t]*WCE\s+(\d+)\s*(?:\[cha:\s*([yn]))?/m.exec(text);
   if (match === null) return undefined;
   const [, enabled = '', changeable = 'n'] = match;
   if (enabled === '0') return 'off';
