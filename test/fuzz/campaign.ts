@@ -27,8 +27,9 @@ export interface FoundFailure {
 
 export interface CampaignEnd {
   readonly inputs: number;
-  readonly blocks: number;
-  /** Inputs that reached blocks that nothing before them reached, in order. */
+  /** Characters of our sources that were run. */
+  readonly places: number;
+  /** Inputs that reached places that nothing before them reached, in order. */
   readonly reached: readonly Uint8Array[];
   readonly failures: readonly FoundFailure[];
 }
@@ -74,7 +75,7 @@ class Campaign {
 
   async run(): Promise<CampaignEnd> {
     await this.#batch(this.#working);
-    this.#coverage.takeNew();
+    this.#coverage.learn();
     let recent = this.#working.slice(0, recentMax);
     for (let batches = 0; this.#goesOn(); batches += 1) {
       const batch = Array.from({ length: batchInputs }, () => this.#next());
@@ -87,7 +88,7 @@ class Campaign {
     this.#coverage.close();
     return {
       inputs: this.#inputs,
-      blocks: this.#coverage.blocks,
+      places: this.#coverage.places,
       reached: this.#reached,
       failures: this.#failures,
     };
@@ -130,18 +131,37 @@ class Campaign {
     if (found !== undefined) this.#note(found);
   }
 
-  /** Calls the batch again, one by one, to find which of its inputs reached the new blocks. */
+  /** Calls the batch again, by halves, to find which of its inputs reached what is new. */
   async #keepWhatIsNew(batch: readonly Uint8Array[]): Promise<void> {
-    const sought = new Set(this.#coverage.takeNew());
-    if (sought.size === 0 || this.#working.length >= workingSetMax) return;
-    for (const input of batch) {
-      if (!this.#options.hasTime()) return;
-      await this.#judge(input);
-      const reached = [...this.#coverage.take()].filter((block) => sought.delete(block));
-      if (reached.length === 0) continue;
-      this.#working.push(input);
+    if (!this.#coverage.hasNew()) return;
+    for (let rest = batch; rest.length > 0; ) {
+      const at = await this.#firstWithNew(rest);
+      const input = at === undefined ? undefined : rest[at];
+      if (at === undefined || input === undefined) return;
+      await this.#call([input]);
+      this.#coverage.learn();
       this.#reached.push(input);
-      if (sought.size === 0) return;
+      if (this.#working.length < workingSetMax) this.#working.push(input);
+      rest = rest.slice(at + 1);
     }
+  }
+
+  /** Undefined: none of them does, or the time is over. */
+  async #firstWithNew(inputs: readonly Uint8Array[]): Promise<number | undefined> {
+    await this.#call(inputs);
+    if (!this.#coverage.hasNew()) return undefined;
+    let [from, to] = [0, inputs.length];
+    while (to - from > 1) {
+      const middle = Math.ceil((from + to) / 2);
+      await this.#call(inputs.slice(from, middle));
+      if (!this.#options.hasTime()) return undefined;
+      if (this.#coverage.hasNew()) to = middle;
+      else from = middle;
+    }
+    return from;
+  }
+
+  async #call(inputs: readonly Uint8Array[]): Promise<void> {
+    for (const input of inputs) if (this.#options.hasTime()) await this.#judge(input);
   }
 }

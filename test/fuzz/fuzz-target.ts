@@ -31,7 +31,7 @@ export interface ReducedFailure {
 export interface FuzzEnd {
   readonly inputs: number;
   readonly seconds: number;
-  readonly blocks: number;
+  readonly places: number;
   readonly reached: readonly Uint8Array[];
   readonly failures: readonly ReducedFailure[];
 }
@@ -108,7 +108,7 @@ function campaignOf(end: WorkerEnd): Omit<FuzzEnd, 'failures'> & {
 } {
   if (end.kind === 'failed') {
     const { failure, input } = end;
-    return { inputs: 0, seconds: 0, blocks: 0, reached: [], failures: [{ failure, input }] };
+    return { inputs: 0, seconds: 0, places: 0, reached: [], failures: [{ failure, input }] };
   }
   const answer = end.answer as CampaignAnswer;
   return {

@@ -107,14 +107,14 @@ async function fuzzAll(
 }
 
 function report(target: Target, end: FuzzEnd, keep: boolean): void {
-  const { inputs, seconds, blocks, reached, failures } = end;
+  const { inputs, seconds, places, reached, failures } = end;
   const small = reached.filter((input) => input.length <= keptBytesMax);
   const kept = keep ? addToCorpus(target.name, 'reached.txt', small) : 0;
   const rate = seconds > 0 ? Math.round(inputs / seconds) : 0;
   const news = `${reached.length} reached new code${keep ? `, ${kept} kept` : ''}`;
   const head = failures.length === 0 ? '  ok  ' : '  FAIL';
   console.log(
-    `${head} ${target.name}: ${inputs} inputs, ${rate}/s, ${blocks} blocks, ${news}, ` +
+    `${head} ${target.name}: ${inputs} inputs, ${rate}/s, ${places} places, ${news}, ` +
       `${failures.length} failures`,
   );
   for (const { failure, input, alone } of failures) {

@@ -105,11 +105,15 @@ const duplicate: Mutation = (input, chance) => {
   return spliced(input, at, 0, input.slice(at, at + count));
 };
 
+/** More would be cut. */
+const repeatedBytesMax = 64 * 1024;
+
 /** A range many times: what is quadratic shows. */
 const repeat: Mutation = (input, chance) => {
   const [at, count] = rangeOf(chance, input);
-  const times = 1 << chance.below(13);
   const piece = input.subarray(at, at + count);
+  const most = Math.max(1, Math.floor(repeatedBytesMax / Math.max(1, piece.length)));
+  const times = Math.min(1 << chance.below(15), most);
   const put = new Uint8Array(piece.length * times);
   for (let index = 0; index < times; index += 1) put.set(piece, index * piece.length);
   return spliced(input, at, count, put);

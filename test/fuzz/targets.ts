@@ -5,6 +5,12 @@ type Group = () => Promise<{ readonly targets: readonly Target[] }>;
 
 const groups: Readonly<Record<string, Group>> = {
   boot: () => import('./targets/boot.ts'),
+  machine: () => import('./targets/machine.ts'),
+  images: () => import('./targets/images.ts'),
+  bmc: () => import('./targets/bmc.ts'),
+  redfish: () => import('./targets/redfish.ts'),
+  records: () => import('./targets/records.ts'),
+  texts: () => import('./targets/texts.ts'),
 };
 
 /** Parsers that are broken on purpose, for the fuzzer's own tests; no list has them. */

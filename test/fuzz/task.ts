@@ -29,7 +29,7 @@ export type Task = TaskBasics &
 export interface CampaignAnswer {
   readonly inputs: number;
   readonly seconds: number;
-  readonly blocks: number;
+  readonly places: number;
   readonly reached: readonly string[];
   readonly failures: readonly { readonly failure: Failure; readonly input: string }[];
 }
