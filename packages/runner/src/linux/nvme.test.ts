@@ -1,6 +1,12 @@
 import type { Exec, ExecResult } from '@rackwright/platform';
 import { expect, test } from 'vitest';
-import { formatNamespaces, nvmeBusyWith, readNvmeLog } from './nvme.ts';
+import {
+  formatNamespaces,
+  nvmeBusyWith,
+  readNvmeAskedFacts,
+  readNvmeFacts,
+  readNvmeLog,
+} from './nvme.ts';
 
 /** nvme-cli with fixed answers; keeps its calls. */
 function nvmeCli(answers: Record<string, object | ExecResult>): Exec & { asked: string[] } {
@@ -74,4 +80,17 @@ test('the driver reads health and errors from the SMART log', async () => {
     'smart-log critical_warning: 4',
     'smart-log media_errors: 0',
   ]);
+});
+
+test('the reader takes a value that is no number and no text as unreported', async () => {
+  const identity = { unvmcap: { toString: 0 }, tnvmcap: [[[1]]], oacs: 8 };
+  const exec = nvmeCli({
+    'id-ctrl /dev/nvme0': identity,
+    'list-ns /dev/nvme0': { nsid_list: [{ nsid: { toString: 0 } }, { toString: 0 }, [[2]], 3] },
+  });
+  const facts = await readNvmeFacts(exec, 'nvme0', [], [1]);
+  expect(facts).toMatchObject({ hiddenNamespaces: [3] });
+  expect(facts).not.toHaveProperty('unallocatedBytes');
+  const { capacity } = await readNvmeAskedFacts(exec, 'nvme0');
+  expect(capacity).toMatchObject({ kind: 'notExamined' });
 });

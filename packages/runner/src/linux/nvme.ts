@@ -42,7 +42,7 @@ export async function readNvmeFacts(
   shownIds: readonly number[],
 ): Promise<NvmeFacts> {
   const identity = await ask(exec, ['id-ctrl', `/dev/${controller}`]);
-  const unallocatedBytes = Number(identity?.['unvmcap']);
+  const unallocatedBytes = writtenNumber(identity?.['unvmcap']);
   const oacs = numberOf(identity, 'oacs');
   const fna = numberOf(identity, 'fna');
   const values = new Set<number>();
@@ -76,7 +76,9 @@ async function readHidden(
   const listed: unknown = answer?.['nsid_list'];
   if (!Array.isArray(listed)) return manages ? { namespacesUnlisted: true } : {};
   const ids = listed.map((each: unknown) =>
-    typeof each === 'object' && each !== null && 'nsid' in each ? Number(each.nsid) : Number(each),
+    typeof each === 'object' && each !== null && 'nsid' in each
+      ? writtenNumber(each.nsid)
+      : writtenNumber(each),
   );
   const hidden = ids.filter((id) => Number.isSafeInteger(id) && !shownIds.includes(id));
   return hidden.length === 0 ? {} : { hiddenNamespaces: hidden };
@@ -154,7 +156,7 @@ export async function readNvmeAskedFacts(
   const sanicap = numberOf(identity, 'sanicap');
   return {
     ...(writeCache === undefined ? {} : { writeCache }),
-    capacity: nvmeCapacity(Number(identity['tnvmcap']), Number(identity['unvmcap'])),
+    capacity: nvmeCapacity(writtenNumber(identity['tnvmcap']), writtenNumber(identity['unvmcap'])),
     sanitize: {
       cryptoScramble: (sanicap & sanitizeCryptoBit) !== 0,
       blockErase: (sanicap & sanitizeBlockBit) !== 0,
@@ -214,6 +216,11 @@ function ask(exec: Exec, args: readonly string[], descriptors: readonly number[]
 
 function askOpen(exec: Exec, { descriptor }: OpenNamespace, args: readonly string[]) {
   return ask(exec, args, [descriptor]);
+}
+
+/** Large numbers are printed as text. NaN: the value is neither; no other one is converted. */
+function writtenNumber(value: unknown): number {
+  return typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
 }
 
 function numberOf(object: Readonly<Record<string, unknown>> | undefined, key: string): number {
