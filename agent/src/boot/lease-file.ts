@@ -19,7 +19,14 @@ import {
   type Mac,
   type SetAside,
 } from '@rackwright/dhcp';
-import { type Cancel, type Clock, ConfigReader, type Disk, type Log } from '@rackwright/platform';
+import {
+  type Cancel,
+  type Clock,
+  ConfigError,
+  ConfigReader,
+  type Disk,
+  type Log,
+} from '@rackwright/platform';
 
 /** At most one write in this time, however many clients there are. */
 const writeSpacingMs = 1_000;
@@ -190,7 +197,7 @@ function readOwner(reader: ConfigReader): { readonly mac: Mac; readonly address:
   const mac = canonicalMac(reader.text('mac'));
   const address = reader.text('address');
   if (mac === undefined || addressNumber(address) === undefined) {
-    throw new Error('a lease without a MAC and an address');
+    throw new ConfigError('a lease without a MAC and an address');
   }
   return { mac, address };
 }
