@@ -95,7 +95,8 @@ export function mutateJson(
   const span = spans[chance.below(Math.max(1, spans.length))];
   if (span === undefined) return undefined;
   const changed = change(text, span, spans, chance, tokens.map(latin1));
-  return Buffer.from(whole.slice(0, start) + changed + whole.slice(end), 'latin1');
+  // A copy: a Buffer is a view of memory that others share.
+  return Uint8Array.from(Buffer.from(whole.slice(0, start) + changed + whole.slice(end), 'latin1'));
 }
 
 /** The whole text, or the JSON at the end of one of its lines. */

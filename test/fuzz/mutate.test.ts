@@ -31,6 +31,19 @@ test('mutations are the same for the same seed, differ, and are no longer than t
   expect(Math.max(...first.map((hex) => hex.length / 2))).toBeLessThanOrEqual(4_096);
 });
 
+test('a mutation leaves its input as it was', () => {
+  const mutate = makeMutator({ form: 'json', tokens: [], inputBytesMax: 4_096 });
+  const random = seededRandom(5);
+  let input = seed;
+  for (let round = 0; round < 200; round += 1) {
+    const before = Buffer.from(input).toString('hex');
+    const next = mutate(input, random, seed);
+    expect(Buffer.from(input).toString('hex')).toBe(before);
+    expect(next.constructor).toBe(Uint8Array);
+    input = next;
+  }
+});
+
 test('mutations of JSON leave it JSON, but for those of the whole text', () => {
   const random = seededRandom(3);
   const texts = Array.from({ length: 500 }, () => decode(mutateJson(seed, random, []) ?? seed));

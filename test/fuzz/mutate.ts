@@ -196,6 +196,6 @@ export function makeMutator({ form, tokens, inputBytesMax }: MutationSettings) {
     for (let round = 0; round < rounds; round += 1) {
       result = once(result, chance, other).subarray(0, inputBytesMax);
     }
-    return result.slice();
+    return Uint8Array.from(result);
   };
 }

@@ -12,7 +12,11 @@ import {
 import { readFirstEntry } from '../../../packages/runner/src/linux/efi-variables.ts';
 import { parseHealth } from '../../../packages/runner/src/linux/health.ts';
 import { identityText } from '../../../packages/runner/src/linux/identity.fixture.ts';
-import { parseCacheFeature, readNvmeFacts } from '../../../packages/runner/src/linux/nvme.ts';
+import {
+  parseCacheFeature,
+  readNvmeAskedFacts,
+  readNvmeFacts,
+} from '../../../packages/runner/src/linux/nvme.ts';
 import {
   isCommandSupported,
   parseAtaSanitize,
@@ -93,7 +97,9 @@ async function nvmeFacts(input: Uint8Array): Promise<unknown> {
     asked += 1;
     return { kind: 'exited', code: 0, stdout: lines[asked - 1] ?? '', stderr: '' } as const;
   };
-  return readNvmeFacts({ run }, 'nvme0', ['nvme0n1', 'nvme0n2'], [1]);
+  const facts = await readNvmeFacts({ run }, 'nvme0', ['nvme0n1', 'nvme0n2'], [1]);
+  asked = 0;
+  return [facts, await readNvmeAskedFacts({ run }, 'nvme0')];
 }
 
 export const targets: readonly Target[] = [

@@ -96,7 +96,7 @@ export const targets: readonly Target[] = [
       ...['if: ', 'steps:\n', '[', ']', '(', ')', ' and ', ' not ', 'default(', "'", '"', '<<: '],
     ],
     // The text itself, its problems, and a tree of the document.
-    bounds: { resultBytesPerByte: 256 },
+    bounds: { resultBytesPerByte: 256, inputBytesMax: 8 * 1024 },
   },
   {
     name: 'texts.addresses',
