@@ -18,8 +18,10 @@ export class MaskedStream {
     const whole = new Uint8Array(this.#matched + bytes.length);
     whole.set(secret.subarray(0, this.#matched));
     whole.set(bytes, this.#matched);
-    for (let at = indexOf(whole, secret); at !== -1; at = indexOf(whole, secret)) {
+    const searched = Buffer.from(whole.buffer);
+    for (let at = searched.indexOf(secret); at !== -1; ) {
       whole.fill(asterisk, at, at + secret.length);
+      at = searched.indexOf(secret, at + secret.length);
     }
     this.#matched = 0;
     for (let length = Math.min(secret.length - 1, whole.length); length > 0; length -= 1) {
@@ -32,13 +34,6 @@ export class MaskedStream {
 }
 
 const asterisk = 0x2a;
-
-function indexOf(whole: Uint8Array, part: Uint8Array): number {
-  for (let at = 0; at + part.length <= whole.length; at += 1) {
-    if (part.every((byte, offset) => whole[at + offset] === byte)) return at;
-  }
-  return -1;
-}
 
 function endsWith(whole: Uint8Array, part: Uint8Array): boolean {
   const start = whole.length - part.length;
