@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { ImageError } from '../failure.ts';
 import { fitTable } from './fit.ts';
 import { type MbrPartition, writeMbrEntry } from './mbr.ts';
 
@@ -33,4 +34,12 @@ test('a partition of an MBR that lies in another does not grow', () => {
   expect(fitted).toMatchObject({ notGrown: 'the last partition is in another one too' });
   expect(partitions.map(({ sizeBytes }) => sizeBytes / mib)).toEqual([19, 15]);
   expect(fitted.head).toEqual(head);
+});
+
+test('an image that ends within the header of its table is refused', () => {
+  for (const length of [520, 530, 1_023]) {
+    const head = new Uint8Array(length);
+    head.set(Buffer.from('EFI PART'), 512);
+    expect(() => fitTable({ ...asked, head })).toThrow(ImageError);
+  }
 });

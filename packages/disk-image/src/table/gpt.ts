@@ -72,6 +72,7 @@ export function hasGpt(head: Uint8Array, blockBytes: number): boolean {
 /** Reads the table from the first bytes of an image. Throws `ImageError`. */
 export function parseGpt(head: Uint8Array, blockBytes: number): Gpt {
   const header = new Uint8Array(head.subarray(blockBytes, 2 * blockBytes));
+  if (header.length < blockBytes) throw broken('the image ends within its header');
   const view = viewOf(header);
   const size = view.getUint32(at.headerSize, true);
   if (size < headerBytes || size > blockBytes) throw broken(`a header of ${size} bytes`);
