@@ -57,6 +57,12 @@ test('an agent reads no gRPC and makes no certificate before it answers hosts', 
   const grpc = 'node_modules/@grpc/grpc-js/build/src/index.js';
   expect([all.has(grpc), atStart.has(grpc)]).toEqual([true, false]);
   expect([...atStart].filter((source) => source.includes('/@peculiar/x509/'))).toEqual([]);
+  for (const later of ['http.ts', 'https-client.ts', 'web-client.ts']) {
+    const source = `packages/platform/src/node/${later}`;
+    expect([all.has(source), atStart.has(source)], later).toEqual([true, false]);
+  }
+  // Definitions come as JSON, without the schema by which protobuf would decode them.
+  expect([...atStart].filter((source) => source.endsWith('/descriptor_pb.js'))).toEqual([]);
   for (const needed of ['agent/src/boot/dhcp-server.ts', 'packages/messages/src/agent.ts']) {
     expect(atStart).toContain(needed);
   }

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
+import { definitionsFromJson } from './definitions.ts';
 
 /** A program in one file, and the parts that it loads only on demand. */
 export interface Bundle {
@@ -40,16 +41,22 @@ export interface BundledPart {
 const banner = 'const require = process.getBuiltinModule;';
 /**
  * Of Node's modules only the used names. An import would read all of a module's names at the start,
- * and some of them load code that no program uses: `fetch`, Web Crypto, streams of files.
+ * and some of them load code that no program uses: `fetch`, Web Crypto, streams of files. Each
+ * source has its names for itself, so that what is loaded only on demand reads them only then.
  */
 const usedBuiltins: Plugin = {
   name: 'used-builtins',
   setup({ onResolve, onLoad }) {
     const namespace = 'used-builtins';
-    onResolve({ filter: /^node:/ }, ({ path, kind }) => {
-      return kind === 'import-statement' ? { path, namespace, sideEffects: false } : undefined;
+    const importers = new Map<string, number>();
+    onResolve({ filter: /^node:/ }, ({ path, kind, importer }) => {
+      if (kind !== 'import-statement') return undefined;
+      const index = importers.get(importer) ?? importers.size;
+      importers.set(importer, index);
+      return { path: `${path} ${index}`, namespace, sideEffects: false, pluginData: path };
     });
-    onLoad({ filter: /./, namespace }, ({ path }) => {
+    onLoad({ filter: /./, namespace }, ({ pluginData }) => {
+      const path = String(pluginData);
       const names = Object.keys(process.getBuiltinModule(path) ?? {});
       const lines = [
         `const whole = /* @__PURE__ */ process.getBuiltinModule('${path}');`,
@@ -100,7 +107,7 @@ export async function bundle(
     format: 'esm',
     target: 'node24',
     banner: { js: banner },
-    plugins: [usedBuiltins, noProtoLoader],
+    plugins: [usedBuiltins, noProtoLoader, ...(form === 'parts' ? [definitionsFromJson] : [])],
     define: { RACKWRIGHT_PACKAGE_VERSION: JSON.stringify(version) },
     metafile: true,
     write: false,
