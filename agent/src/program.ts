@@ -24,7 +24,13 @@ import type {
   WebClient,
 } from '@rackwright/platform';
 import { type Span, SpanExporter } from '@rackwright/trace';
-import { addressAsked, type BootMeter, type BootServices, startBoot } from './boot/index.ts';
+import {
+  addressAsked,
+  answerWaiting,
+  type BootMeter,
+  type BootServices,
+  startBoot,
+} from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { type AgentCore, type CoreParts, openCore } from './core.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
@@ -139,16 +145,6 @@ export async function startAgent(
       await Promise.all([boot.close(), gateway.close(), metrics.close()]);
     },
   };
-}
-
-/**
- * Answers all requests that have arrived by now. Twice, because a due timer runs before waiting
- * packets.
- */
-async function answerWaiting(clock: Clock): Promise<void> {
-  for (let round = 0; round < 2; round += 1) {
-    await new Promise<void>((resolve) => clock.after(1, resolve));
-  }
 }
 
 interface FigureParts {

@@ -49,4 +49,4 @@ export {
 } from './observation.ts';
 export { type BootDecision, bootDecision, bootProfileOfHost } from './permission.ts';
 export { type BootProfile, type Loaders, unknownProfile } from './profiles.ts';
-export { type BootDependencies, type BootServices, startBoot } from './start.ts';
+export { answerWaiting, type BootDependencies, type BootServices, startBoot } from './start.ts';

@@ -4,6 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { dhcpOption, readOption } from '@rackwright/dhcp';
+import type { Http } from '@rackwright/platform';
+import { nodeHttp } from '@rackwright/platform/node';
 import { decodePacket, encodePacket, type TftpOption } from '@rackwright/tftp';
 import { afterEach, describe, expect, test } from 'vitest';
 import { httpLimitsDefault } from './config.ts';
@@ -15,7 +17,14 @@ import {
   plainDiscover,
   relayedDiscover,
 } from './test-clients.ts';
-import { type BootRig, grantedMac, knownMac, startRig, unknownMac } from './test-rig.ts';
+import {
+  type BootRig,
+  grantedMac,
+  knownMac,
+  loopbackDhcp,
+  startRig,
+  unknownMac,
+} from './test-rig.ts';
 
 const closers: (() => void | Promise<void>)[] = [];
 
@@ -62,6 +71,30 @@ test('the server boots a granted host from the offer to the last byte of the ram
     { stage: 'file', permitted: true },
     { stage: 'file', permitted: true },
   ]);
+});
+
+test('addresses are given while HTTP is still being opened', async () => {
+  const mailbox = await openMailbox();
+  closers.push(() => mailbox.close());
+  const free = createSocket('udp4').bind(0, '127.0.0.1');
+  await once(free, 'listening');
+  const { port } = free.address();
+  free.close();
+  let offered = '';
+  const http: Http = {
+    listen: async (options, handle) => {
+      offered = (await discover(mailbox, port, relayedDiscover(grantedMac, 7))).bootFile;
+      return nodeHttp().listen({ ...options, port: 0 }, handle);
+    },
+  };
+  const dhcp = { ...loopbackDhcp(mailbox.port), port };
+  // A port that the system chooses is part of the offers, and has to be known before them.
+  await rigOnly({
+    http,
+    interface: { dhcp },
+    config: { http: { address: '127.0.0.1', port: 80 } },
+  });
+  expect(offered).toBe('52-54-00-77-00-02/snponly.efi');
 });
 
 test('the server reports each step of a boot into the runner, and no other boot', async () => {

@@ -1,6 +1,9 @@
 /**
- * Starts the boot path: DHCP, TFTP, HTTP. All of it or nothing: when one part cannot start,
+ * Starts the boot path: TFTP, DHCP, HTTP. All of it or nothing: when one part cannot start,
  * those before it are closed again.
+ *
+ * Addresses are given before HTTP is loaded, because that takes a tenth of a start. A host needs
+ * seconds from its address to its first request by HTTP.
  */
 
 import type { Mac } from '@rackwright/dhcp';
@@ -30,8 +33,8 @@ import {
 import type { DeployPages } from './deploy-pages.ts';
 import { type DhcpShell, startDhcp } from './dhcp.ts';
 import type { DhcpFault } from './dhcp-server.ts';
-import { type FindImageBlob, openFiles } from './files.ts';
-import { startHttp } from './http.ts';
+import { type FindImageBlob, openFiles, type ServedFiles } from './files.ts';
+import { type HttpShell, startHttp } from './http.ts';
 import { KeptFiles } from './kept-files.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
@@ -44,7 +47,7 @@ import {
 import { bootDecision, bootProfileOf } from './permission.ts';
 import { chooseBoot, type HostBootSettings, type Loaders, unknownProfile } from './profiles.ts';
 import { BootScripts } from './scripts.ts';
-import { startTftp, type TftpListen } from './tftp.ts';
+import { startTftp, type TftpListen, type TftpShell, type TftpShellOptions } from './tftp.ts';
 import { type BootUrls, bootUrls, bootUrls6 } from './urls.ts';
 
 export interface BootDependencies {
@@ -117,13 +120,23 @@ async function startAllDhcp(
   return shells;
 }
 
+/**
+ * Answers all requests that have arrived by now. Twice, because a due timer runs before waiting
+ * packets.
+ */
+export async function answerWaiting(clock: Clock): Promise<void> {
+  for (let round = 0; round < 2; round += 1) {
+    await new Promise<void>((resolve) => clock.after(1, resolve));
+  }
+}
+
 /** Throws an Error that names the setting, the file or the address that is in the way. */
 export async function startBoot(
   config: BootConfig,
   dependencies: BootDependencies,
 ): Promise<BootServices> {
   checkBootConfig(config);
-  const { udp, http, disk, clock, log, imageBlob, deploys } = dependencies;
+  const { http, disk, clock, log, imageBlob, deploys } = dependencies;
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
   const bootEvents = makeBootEvents(dependencies, config);
   const files = await openFiles(disk, config);
@@ -146,37 +159,59 @@ export async function startBoot(
       limits: httpLimitsOf(config),
     };
     const urlsAt = (localAddress: string): BootUrls | undefined => {
-      if (localAddress.includes(':')) return urlsAt6(config, localAddress, httpShell.port);
+      if (localAddress.includes(':')) return urlsAt6(config, localAddress, httpPort);
       const address = addressAsked(addresses, localAddress);
       if (address === undefined) return undefined;
-      return bootUrls(address, httpShell.port, config.http.filesPort);
+      return bootUrls(address, httpPort, config.http.filesPort);
     };
-    const httpShell = await startHttp(http, httpListen(config), pages, urlsAt);
-    closers.push(() => httpShell.close());
-    const own = dependencies.ownAddresses;
-    const bytesMax = config.tftp.keptFileBytesMax ?? keptFileBytesMaxDefault;
-    const kept = new KeptFiles({ disk, clock, log, bytesMax });
-    const forGrub = { scripts, urlsAt, kept, files: files.all, ...blobs };
-    const tftpShell = await startTftp({
-      ...{ udp, clock, log, bootGate, bootEvents, loaders: files.loaders, ...forGrub, ...metered },
-      ...tftpSettings(config),
-      raspberryPi: files.raspberryPi,
-      ...(own === undefined ? {} : { ownAddresses: own }),
-    });
+    const openHttp = async (): Promise<HttpShell> => {
+      const opened = await startHttp(http, httpListen(config), pages, urlsAt);
+      closers.push(() => opened.close());
+      return opened;
+    };
+    // The port is part of the URLs that DHCP gives: one that the system chooses is needed first.
+    const opened = config.http.port === 0 ? await openHttp() : undefined;
+    const httpPort = opened?.port ?? config.http.port;
+    const forTftp = { bootGate, bootEvents, scripts, urlsAt, ...blobs };
+    const tftpShell = await openTftp(config, dependencies, files, forTftp);
     closers.push(() => tftpShell.close());
-    const shared = { bootGate, bootEvents, httpPort: httpShell.port };
+    const shared = { bootGate, bootEvents, httpPort };
     const [first] = await startAllDhcp(config, dependencies, shared, closers);
+    await answerWaiting(clock);
+    const httpShell = opened ?? (await openHttp());
     const ports = first === undefined ? {} : { dhcpPort: first.dhcpPort, pxePort: first.pxePort };
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
     return {
-      ...{ httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, problem, close },
-      mediumUrl: mediumUrl(config, httpShell.port, files.mediumName),
+      ...{ httpPort, tftpPort: tftpShell.port, ...ports, problem, close },
+      mediumUrl: mediumUrl(config, httpPort, files.mediumName),
       transfers: () => tftpShell.transfers,
     };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** What TFTP shares with the other services. */
+type SharedByTftp = Pick<
+  TftpShellOptions,
+  'bootGate' | 'bootEvents' | 'scripts' | 'urlsAt' | 'imageBlob'
+>;
+
+function openTftp(
+  config: BootConfig,
+  { udp, disk, clock, log, ownAddresses, meter }: BootDependencies,
+  { all, loaders, raspberryPi }: ServedFiles,
+  shared: SharedByTftp,
+): Promise<TftpShell> {
+  const bytesMax = config.tftp.keptFileBytesMax ?? keptFileBytesMaxDefault;
+  const kept = new KeptFiles({ disk, clock, log, bytesMax });
+  return startTftp({
+    ...{ udp, clock, log, ...shared, ...tftpSettings(config) },
+    ...{ files: all, loaders, raspberryPi, kept },
+    ...(ownAddresses === undefined ? {} : { ownAddresses }),
+    ...(meter === undefined ? {} : { meter }),
+  });
 }
 
 /** Undefined: hosts are not given this address, for example because it is link-local. */

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Mac } from '@rackwright/dhcp';
-import type { Clock, Log, Udp } from '@rackwright/platform';
+import type { Clock, Http, Log, Udp } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
 import type { BootEvent } from './boot-events.ts';
 import type { BootConfig, BootInterface } from './config.ts';
@@ -67,6 +67,8 @@ export async function startRig(options: {
   /** Instead of this machine's. */
   readonly udp?: Udp;
   /** Instead of this machine's. */
+  readonly http?: Http;
+  /** Instead of this machine's. */
   readonly clock?: Clock;
   /** The machine's addresses by their interface; absent: unknown. */
   readonly ownAddresses?: BootDependencies['ownAddresses'];
@@ -97,7 +99,7 @@ export async function startRig(options: {
   };
   const started = startBoot(config, {
     udp: options.udp ?? nodeUdp(),
-    http: nodeHttp(),
+    http: options.http ?? nodeHttp(),
     disk: nodeDisk(),
     clock: options.clock ?? nodeClock(),
     log: logInto(lines),

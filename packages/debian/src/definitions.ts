@@ -10,6 +10,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { protoCamelCase } from '@bufbuild/protobuf/reflect';
 import { type DescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import type { Plugin } from 'esbuild';
+import { fileDefinition } from './file-definition.ts';
 
 const runtime = join(import.meta.dirname, 'file-definition.ts');
 /** The module of the library that `runtime` needs: the whole of it imports definitions itself. */
@@ -26,10 +27,11 @@ export const definitionsFromJson: Plugin = {
     onLoad({ filter: /_pb\.[jt]s$/ }, async ({ path }) => {
       const source = await readFile(path, 'utf8');
       const replaced = source.replace(call, (_call, base64: string) => {
-        return `fileDefinition(${JSON.stringify(definitionJson(base64))}`;
+        return `${fileDefinition.name}(${JSON.stringify(definitionJson(base64))}`;
       });
       if (replaced === source) return undefined;
-      const contents = `import { fileDefinition } from ${JSON.stringify(runtime)};\n${replaced}`;
+      const imported = `import { ${fileDefinition.name} } from ${JSON.stringify(runtime)};`;
+      const contents = `${imported}\n${replaced}`;
       return { contents, loader: path.endsWith('.ts') ? 'ts' : 'js' };
     });
   },

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpListen, HttpRequest, HttpResponse, HttpServer } from '../http.ts';
-import { nodeHttp } from './http.ts';
+import { nodeHttp } from './on-demand.ts';
 
 let folder: string;
 const servers: HttpServer[] = [];

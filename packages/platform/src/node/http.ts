@@ -22,14 +22,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
 import { isAbsent } from '../absent.ts';
-import type {
-  FileSlice,
-  Http,
-  HttpListen,
-  HttpRequest,
-  HttpResponse,
-  HttpServer,
-} from '../http.ts';
+import type { FileSlice, HttpListen, HttpRequest, HttpResponse, HttpServer } from '../http.ts';
 import { markHandled } from '../rejections.ts';
 import { type CallerConnection, Callers } from './callers.ts';
 import { FilePieces, type OpenFile, type Piece } from './file-pieces.ts';
@@ -63,12 +56,8 @@ const waitingRequestsMax = 8;
 /** The interval of Node's check for slow requests, milliseconds. */
 const timeoutCheckMs = 1_000;
 
-/** The HTTP servers of this machine. */
-export function nodeHttp(): Http {
-  return { listen };
-}
-
-async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> {
+/** See `Http.listen`. */
+export async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> {
   const server = createServer({
     maxHeaderSize: options.headerBytesMax,
     headersTimeout: options.idleTimeoutMs,

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:https';
 import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpsLimits, HttpsOutcome, HttpsPeer, HttpsRequest } from '../https-client.ts';
-import { nodeHttpClient } from './https-client.ts';
+import { nodeHttpClient } from './on-demand.ts';
 import { type TestCertificate, testCertificate } from './test-certificate.ts';
 
 const limits: HttpsLimits = {

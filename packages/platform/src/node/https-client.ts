@@ -17,7 +17,6 @@ import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
 import type {
-  HttpClient,
   HttpsLimits,
   HttpsOutcome,
   HttpsPeer,
@@ -26,9 +25,9 @@ import type {
 } from '../https-client.ts';
 import { AddressRefused, guardedLookup } from './guarded-lookup.ts';
 
-/** HTTPS from this machine. */
-export function nodeHttpClient(): HttpClient {
-  return { peer: (target, limits) => new NodeHttpsPeer(target, limits) };
+/** See `HttpClient.peer`. */
+export function openPeer(target: HttpsTarget, limits: HttpsLimits): HttpsPeer {
+  return new NodeHttpsPeer(target, limits);
 }
 
 /** Idle keep-alive connections are closed after this. */

@@ -4,8 +4,8 @@ import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer as createTcp } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebBroken, type WebLimits, type WebOutcome, WebTooSlow } from '../web-client.ts';
+import { guardedWebClient, nodeWebClient } from './on-demand.ts';
 import { testCertificate } from './test-certificate.ts';
-import { guardedWebClient, nodeWebClient } from './web-client.ts';
 
 /** Longer than a busy machine takes for a long body; tests of a limit set their own. */
 const limits: WebLimits = { answerTimeoutMs: 60_000, silenceMs: 60_000, headerBytesMax: 4_096 };

@@ -31,16 +31,13 @@ import { readInto } from './read-into.ts';
 /** Sets of authorities that are kept; the most frequent one has its own. */
 const contextsMax = 16;
 
-/**
- * Reaches every address that this machine reaches: for targets that this program's own
- * administrator names. `caPem`: trusted beside the authorities of this machine.
- */
-export function nodeWebClient(caPem: readonly string[] = []): WebClient {
+/** See `nodeWebClient`. */
+export function openWebClient(caPem: readonly string[] = []): WebClient {
   return clientOf(caPem, { isGuarded: false });
 }
 
-/** For places that others may name (W4). */
-export function guardedWebClient(): WebClient {
+/** See `guardedWebClient`. */
+export function openGuardedWebClient(): WebClient {
   return clientOf([], { isGuarded: true });
 }
 

@@ -1,0 +1,53 @@
+/**
+ * HTTP of this machine, loaded at its first use. Node's HTTP and TLS are a good part of a start,
+ * and an agent gives addresses without them.
+ */
+import type { Http } from '../http.ts';
+import type { HttpClient, HttpsPeer } from '../https-client.ts';
+import type { WebClient } from '../web-client.ts';
+
+/** The HTTP servers of this machine. */
+export function nodeHttp(): Http {
+  return {
+    listen: async (options, handle) => {
+      const { listen } = await import('./http.ts');
+      return listen(options, handle);
+    },
+  };
+}
+
+/** HTTPS from this machine. */
+export function nodeHttpClient(): HttpClient {
+  return {
+    peer: (target, limits): HttpsPeer => {
+      const opened = import('./https-client.ts').then(({ openPeer }) => openPeer(target, limits));
+      return {
+        request: async (request, signal) => (await opened).request(request, signal),
+        close: () => void opened.then((peer) => peer.close()),
+      };
+    },
+  };
+}
+
+/**
+ * Reaches every address that this machine reaches: for targets that this program's own
+ * administrator names. `caPem`: trusted beside the authorities of this machine.
+ */
+export function nodeWebClient(caPem: readonly string[] = []): WebClient {
+  return clientOf(async () => (await import('./web-client.ts')).openWebClient(caPem));
+}
+
+/** For places that others may name (W4). */
+export function guardedWebClient(): WebClient {
+  return clientOf(async () => (await import('./web-client.ts')).openGuardedWebClient());
+}
+
+function clientOf(open: () => Promise<WebClient>): WebClient {
+  let opened: Promise<WebClient> | undefined;
+  return {
+    send: async (request, limits, signal) => {
+      opened ??= open();
+      return (await opened).send(request, limits, signal);
+    },
+  };
+}
