@@ -45,12 +45,20 @@ export const targets: readonly Target[] = [
     { callCpuMs: 20 },
   ),
   plant('grows', (text) => left.push(Array.from({ length: 2_000 }, () => text))),
-  plant('swells', () => {
-    const all: unknown[] = [];
-    for (;;) all.push(Array.from({ length: 10_000 }, () => all));
-  }),
+  plant(
+    'swells',
+    () => {
+      const all: unknown[] = [];
+      for (;;) all.push(Array.from({ length: 20_000 }, () => all));
+    },
+    // A heap that is full keeps the collector busy.
+    { hangCpuMs: 60_000 },
+  ),
   plant('answersLarge', () => 'x'.repeat(2_000_000)),
-  plant('peaks', () => Buffer.alloc(64 * 2 ** 20, 1).length, { peakBytesMax: 32 * 2 ** 20 }),
+  plant('peaks', () => Buffer.alloc(64 * 2 ** 20, 1).length, {
+    peakBytesMax: 32 * 2 ** 20,
+    hangCpuMs: 60_000,
+  }),
   plant('pollutes', () => {
     const prototype: object = Object.getPrototypeOf({});
     Object.defineProperty(prototype, 'polluted', { value: 1, configurable: true });
