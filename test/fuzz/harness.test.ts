@@ -8,7 +8,7 @@ import { loadTarget } from './targets.ts';
 
 const options = {
   ...{ seed: 1, seconds: 4, inputs: 4_000 },
-  ...{ reduceSeconds: 60, reduceProcesses: 4 },
+  ...{ reduceSeconds: 60, reduceProcesses: 2 },
 };
 
 const planted: readonly (readonly [name: string, kind: FailureKind])[] = [

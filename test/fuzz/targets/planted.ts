@@ -49,7 +49,7 @@ export const targets: readonly Target[] = [
     'swells',
     () => {
       const all: unknown[] = [];
-      for (;;) all.push(Array.from({ length: 20_000 }, () => all));
+      for (;;) all.push(Array.from({ length: 200_000 }).fill(0));
     },
     // A heap that is full keeps the collector busy.
     { hangCpuMs: 60_000 },
