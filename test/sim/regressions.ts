@@ -292,4 +292,10 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'the judge held against a restored host what a program of its lost clean wrote later',
   },
+  {
+    seed: 8_000_407,
+    hosts: 2,
+    discovery: true,
+    was: 'the judge gave no time for the deadline of a step whose machine had booted elsewhere',
+  },
 ];

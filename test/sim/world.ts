@@ -68,8 +68,11 @@ export interface WorldResult {
 
 /** A rack that is not stable so long after the faults is stuck. */
 const settleMs = 3 * 3_600_000;
-/** Where batches wait for one host after another, each until it is timed out. */
-const settleBatchesMs = 8 * 3_600_000;
+/**
+ * Where batches wait for one host after another, each until it is timed out; and where a machine
+ * that booted from a card of nobody waits for the deadline of its step, as `explain` says.
+ */
+const settleLongMs = 8 * 3_600_000;
 /** How often something goes wrong, and for how long things go wrong, milliseconds. */
 const troubleEveryMs = [6_000, 15_000, 30_000] as const;
 const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
@@ -359,8 +362,8 @@ class World {
       if (this.#judge.violations.length > 0) return true;
       return !this.#faulty() && this.#isStable();
     };
-    const isLong = this.#view.batches || this.#view.pools;
-    const quietMs = isLong ? settleBatchesMs : settleMs;
+    const { batches, pools, discovery } = this.#view;
+    const quietMs = batches || pools || discovery ? settleLongMs : settleMs;
     await this.#heap.run(this.#faultsUntilMs + quietMs, stop);
     if (this.#judge.violations.length > 0) return;
     this.#judgeEnd();
