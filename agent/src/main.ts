@@ -9,6 +9,7 @@ import {
   guardedWebClient,
   inheritedDescriptors,
   keepCompiled,
+  loadHttp,
   makeFileCrashPoint,
   nodeClock,
   nodeDisk,
@@ -183,6 +184,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   }
   await starts.forget();
   await supervision.ready();
+  await loadHttp();
   keepCompiled();
   const endWatch = supervision.watch(() => agent.problem(ownAnswerTimeoutMs));
   const { promise: stopAsked, resolve } = Promise.withResolvers<string>();

@@ -15,7 +15,13 @@ export { nodeLargeFiles } from './large-files.ts';
 export { nodeLocalCalls } from './local-calls.ts';
 export { type LogLevel, nodeLog } from './log.ts';
 export { nodeNames } from './names.ts';
-export { guardedWebClient, nodeHttp, nodeHttpClient, nodeWebClient } from './on-demand.ts';
+export {
+  guardedWebClient,
+  loadHttp,
+  nodeHttp,
+  nodeHttpClient,
+  nodeWebClient,
+} from './on-demand.ts';
 export { nodeOwnAddresses } from './own-addresses.ts';
 export { nodeProcessFigures } from './process-figures.ts';
 export { nodeRandom } from './random.ts';

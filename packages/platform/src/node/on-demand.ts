@@ -6,6 +6,14 @@ import type { Http } from '../http.ts';
 import type { HttpClient, HttpsPeer } from '../https-client.ts';
 import type { WebClient } from '../web-client.ts';
 
+/**
+ * Loads all of it. For a program that is up: an upgrade replaces the files that it has not loaded
+ * yet.
+ */
+export async function loadHttp(): Promise<void> {
+  await Promise.all([import('./http.ts'), import('./https-client.ts'), import('./web-client.ts')]);
+}
+
 /** The HTTP servers of this machine. */
 export function nodeHttp(): Http {
   return {
