@@ -254,6 +254,21 @@ test('a host that is ill, and that a slot may heal, gets the slot of one that ma
   expect(rollout.countOn('B')).toBe(4);
 });
 
+test('a host that may be out of service gets the slot of one that waits for it', () => {
+  const rollout = oneOnB(
+    new Rollout(3, { rollout: { gate: { approval: true } } }).push('A').push('B'),
+  );
+  const unseen = others(rollout).find(({ image: has }) => has === image('A'));
+  const index = rollout.hosts.findIndex((host) => host === unseen) + 1;
+  rollout.set(index, { service: 'unseen' });
+  rollout.look();
+  expect(rollout.out).toBe(unseen?.name.replace('hosts/', ''));
+  rollout.set(index, { service: 'in' });
+  approve(rollout).end(rollout.out);
+  approve(rollout).end(rollout.out);
+  expect(rollout.countOn('B')).toBe(3);
+});
+
 test('two hosts let through at once keep to what may be out, and to the cap of a rack', () => {
   for (const limits of [{ maxUnavailable: 2 }, { maxUnavailable: 3, perRack: 1 }]) {
     const { maxUnavailable: value, perRack: maxUnavailablePerRack } = limits;

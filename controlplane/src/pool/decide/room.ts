@@ -16,7 +16,7 @@ import {
   RunKind,
 } from '@rackwright/messages';
 import type { PoolWait, Survey } from '../facts/pool-status.ts';
-import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
+import { isMissed, type SeenHost } from '../facts/seen.ts';
 import { namesText } from './slot-text.ts';
 import { stopOf } from './stops.ts';
 
@@ -40,7 +40,7 @@ export class Room {
       if (state !== RolloutSlotState.GATE && wasServing) this.#out.set(hostUid, { name, rack });
     }
     this.#isWanted = surveyedHosts.some((each) => {
-      const isIll = each.status === 'waiting' && isBroken(each.host);
+      const isIll = each.status === 'waiting' && isMissed(each.host);
       return isIll && stopOf(surveyed, each) === undefined;
     });
   }

@@ -282,9 +282,10 @@ function inOrder(a: SurveyedHost, b: SurveyedHost): number {
   return rank(a) - rank(b) || a.wave - b.wave || compare(a.order, b.order);
 }
 
-/** Broken hosts go first. */
+/** Broken hosts go first, then those that may be: both count as out, and others wait for them. */
 function rank({ host }: SurveyedHost): number {
-  return isBroken(host) ? 0 : 1;
+  if (isBroken(host)) return 0;
+  return isMissed(host) ? 1 : 2;
 }
 
 /** The next one to go: among equals one from the rack with the fewest hosts out. */
