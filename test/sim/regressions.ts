@@ -298,4 +298,17 @@ export const regressions: readonly Regression[] = [
     discovery: true,
     was: 'the judge gave no time for the deadline of a step whose machine had booted elsewhere',
   },
+  {
+    seed: 8_201_198,
+    hosts: 2,
+    pools: true,
+    views: true,
+    was: 'an agent whose clock was stepped held its host for an operation that was timed out',
+  },
+  {
+    seed: 8_201_550,
+    hosts: 2,
+    pools: true,
+    was: 'a host at the gate of its pool and one that may be out waited for each other for ever',
+  },
 ];

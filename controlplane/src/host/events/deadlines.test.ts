@@ -149,6 +149,15 @@ test('a deadline that passes between two heartbeats fires with the next one', as
   expect(outcome(rig)).toBe(RunOutcome.TIMED_OUT);
 });
 
+test('an operation whose time is over is cancelled: its agent may have another time', async () => {
+  const rig = rigWith(manageable);
+  const replica = await rig.replica();
+  const plain = await connectAgent(rig, replica);
+  await plain.beat(operationTimeoutMs + agentWordMs + 12_000);
+  expect(outcome(rig)).toBe(RunOutcome.TIMED_OUT);
+  expect(plain.ids()).toContain(`${first}/cancel`);
+});
+
 test('a deadline that passes while a session is silent fires with its next heartbeat', async () => {
   const rig = rigWith(manageable);
   const replica = await rig.replica();

@@ -60,7 +60,7 @@ export function foldDeadlines(pass: Pass): void {
     const at = step === undefined ? 'its end' : calledStep(step);
     const limited = run.kind === RunKind.WORKFLOW ? 'the run took' : 'the run waited';
     const failure = stepFailure('deadline', `${limited} too long, at ${at}`);
-    if (run.kind === RunKind.WORKFLOW) giveUpOperation(pass);
+    giveUpOperation(pass);
     endRun(pass, run, RunOutcome.TIMED_OUT, failure);
   }
 }
@@ -90,6 +90,8 @@ function stepIsOver(pass: PassView, step: RunStep): boolean {
 function endAttempt(pass: Pass, run: Run, step: RunStep, failure: RunFailure): void {
   step.error = failure.message;
   if (run.kind !== RunKind.WORKFLOW && !isOfTemplate(step)) {
+    // An agent stops at the deadline by itself; one whose clock was stepped would hold the host.
+    giveUpOperation(pass);
     endRun(pass, run, RunOutcome.TIMED_OUT, failure);
     return;
   }
