@@ -1,6 +1,7 @@
 /** Makes one file of a program, and collects the licences of its parts. */
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 import { definitionsFromJson } from './definitions.ts';
 
@@ -46,14 +47,12 @@ const banner = 'const require = process.getBuiltinModule;';
  */
 const usedBuiltins: Plugin = {
   name: 'used-builtins',
-  setup({ onResolve, onLoad }) {
+  setup({ onResolve, onLoad, initialOptions: { absWorkingDir = '' } }) {
     const namespace = 'used-builtins';
-    const importers = new Map<string, number>();
     onResolve({ filter: /^node:/ }, ({ path, kind, importer }) => {
       if (kind !== 'import-statement') return undefined;
-      const index = importers.get(importer) ?? importers.size;
-      importers.set(importer, index);
-      return { path: `${path} ${index}`, namespace, sideEffects: false, pluginData: path };
+      const own = createHash('sha256').update(relative(absWorkingDir, importer)).digest('hex');
+      return { path: `${path} ${own}`, namespace, sideEffects: false, pluginData: path };
     });
     onLoad({ filter: /./, namespace }, ({ pluginData }) => {
       const path = String(pluginData);

@@ -5,24 +5,27 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { fromBinary } from '@bufbuild/protobuf';
 import { protoCamelCase } from '@bufbuild/protobuf/reflect';
 import { type DescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import type { Plugin } from 'esbuild';
 import { fileDefinition } from './file-definition.ts';
 
-const runtime = join(import.meta.dirname, 'file-definition.ts');
+/** Of the tree that is bundled: two clones give the same bytes. */
+const runtime = 'packages/debian/src/file-definition.ts';
+const specifier = 'rackwright:file-definition';
 /** The module of the library that `runtime` needs: the whole of it imports definitions itself. */
-const registry = fileURLToPath(new URL('registry.js', import.meta.resolve('@bufbuild/protobuf')));
+const registry = 'node_modules/@bufbuild/protobuf/dist/esm/registry.js';
 const call = /\bfileDesc\("([A-Za-z0-9+/=]+)"/g;
 
 /** The plugin of esbuild. */
 export const definitionsFromJson: Plugin = {
   name: 'definitions-from-json',
-  setup({ onResolve, onLoad }) {
+  setup({ onResolve, onLoad, initialOptions: { absWorkingDir = '' } }) {
+    const within = (path: string) => ({ path: join(absWorkingDir, path), sideEffects: false });
+    onResolve({ filter: /^rackwright:file-definition$/ }, () => within(runtime));
     onResolve({ filter: /^@bufbuild\/protobuf$/ }, ({ importer }) => {
-      return importer === runtime ? { path: registry, sideEffects: false } : undefined;
+      return importer === within(runtime).path ? within(registry) : undefined;
     });
     onLoad({ filter: /_pb\.[jt]s$/ }, async ({ path }) => {
       const source = await readFile(path, 'utf8');
@@ -30,7 +33,7 @@ export const definitionsFromJson: Plugin = {
         return `${fileDefinition.name}(${JSON.stringify(definitionJson(base64))}`;
       });
       if (replaced === source) return undefined;
-      const imported = `import { ${fileDefinition.name} } from ${JSON.stringify(runtime)};`;
+      const imported = `import { ${fileDefinition.name} } from '${specifier}';`;
       const contents = `${imported}\n${replaced}`;
       return { contents, loader: path.endsWith('.ts') ? 'ts' : 'js' };
     });
