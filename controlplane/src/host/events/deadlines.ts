@@ -89,16 +89,15 @@ function stepIsOver(pass: PassView, step: RunStep): boolean {
 
 function endAttempt(pass: Pass, run: Run, step: RunStep, failure: RunFailure): void {
   step.error = failure.message;
-  if (run.kind !== RunKind.WORKFLOW && !isOfTemplate(step)) {
-    // An agent stops at the deadline by itself; one whose clock was stepped would hold the host.
-    giveUpOperation(pass);
-    endRun(pass, run, RunOutcome.TIMED_OUT, failure);
-    return;
-  }
   const { call, operation } = pass.record;
   // A call in progress, or one with an unknown result, may have arrived like an order.
   const wasCalled = call?.callTime !== undefined || (call?.transientCount ?? 0) > 0;
   const isOpen = operation?.sentTo !== undefined || wasCalled;
+  // An agent stops at the deadline by itself; one whose clock was stepped would hold the host.
   giveUpOperation(pass);
-  failStep(pass, run, step, failure, !isOpen);
+  if (run.kind === RunKind.WORKFLOW || isOfTemplate(step)) {
+    failStep(pass, run, step, failure, !isOpen);
+  } else {
+    endRun(pass, run, RunOutcome.TIMED_OUT, failure);
+  }
 }
