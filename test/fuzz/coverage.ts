@@ -27,11 +27,6 @@ export class Coverage {
     return this.#knownPlaces;
   }
 
-  /** Forgets what was reached since the last look. */
-  skip(): void {
-    this.#take();
-  }
-
   /** Whether a place was reached since the last look that is not known. */
   hasNew(): boolean {
     return newIn(this.#take(), this.#known) > 0;

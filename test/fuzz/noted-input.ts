@@ -2,7 +2,7 @@
  * The input that a process is about to parse, in a file: when the process hangs or dies, its
  * starter reads there which input it was. One write of a few bytes costs some microseconds.
  */
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 
 const headerBytes = 8;
 
@@ -25,10 +25,6 @@ export class NotedInput {
     this.#buffer.writeUInt32LE(bytes.length, 4);
     this.#buffer.set(bytes, headerBytes);
     writeSync(this.#file, this.#buffer, 0, headerBytes + bytes.length, 0);
-  }
-
-  close(): void {
-    closeSync(this.#file);
   }
 }
 
