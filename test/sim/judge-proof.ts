@@ -3,7 +3,8 @@
  * what was read from it is known from its own log; records and reports only say what was said.
  *
  * E1 An addendum stands only where the disk was wiped, lost its power, and was then read without
- *    any old data, by a boot of our runner. No certificate has an addendum and a revocation.
+ *    any old data, by a boot of our runner. In one store no certificate has an addendum and
+ *    a revocation; a restored store may have lost the addendum, and a later reading decides.
  * E2 Where a reading saw old data and its result was taken in, the certificate is revoked, the
  *    fault stands, and the host is not available, until the disk is wiped again. The fault stands
  *    until the disk has also been read clean after a loss of power.
@@ -35,6 +36,7 @@ import {
   verifyErasedStep,
 } from '@rackwright/messages';
 import type { DriveEvent, SimDrive } from './drives.ts';
+import { documentOf, type ErasureDocument } from './erasure-document.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import type { ImageEvent, SimMachine } from './machine.ts';
 
@@ -87,11 +89,6 @@ interface Conviction {
   isWiped: boolean;
 }
 
-interface Document {
-  readonly kind: ErasureDocumentKind;
-  readonly serial: string;
-}
-
 export class ProofJudge {
   readonly #parts: JudgeParts;
   readonly #hosts: ReadonlyMap<string, JudgedHost>;
@@ -102,7 +99,7 @@ export class ProofJudge {
   /** By host uid. */
   readonly #convicted = new Map<string, Conviction[]>();
   /** Certificate → its documents. */
-  readonly #documents = new Map<string, Document[]>();
+  readonly #documents = new Map<string, ErasureDocument[]>();
   /** Hosts whose clean began with the wish to read again at once, as "uid/run". */
   readonly #atOnce = new Set<string>();
   /** What was written down is lost: nobody knows what has to be read. */
@@ -128,6 +125,14 @@ export class ProofJudge {
     this.#convicted.clear();
     this.#readings.clear();
     this.#atOnce.clear();
+    this.#documents.clear();
+  }
+
+  /** Takes in a record of the older state. */
+  reloaded(key: string, value: Uint8Array): void {
+    if (!key.startsWith('erasureDocuments.')) return;
+    const document = documentOf(value);
+    if (document !== undefined) this.#keepDocument(document);
   }
 
   /** Takes in a written record. */
@@ -345,24 +350,24 @@ export class ProofJudge {
 
   /** E1 */
   #noteDocument(value: Uint8Array): void {
-    const { document } = fromBinary(store.ErasureDocumentRecordSchema, value);
-    const [certificate = ''] = document?.certificates ?? [];
-    if (document === undefined || document.kind === ErasureDocumentKind.MANIFEST) return;
-    const { device } = JSON.parse(new TextDecoder().decode(document.statement)) as {
-      readonly device?: { readonly serial: string };
-    };
-    const all = this.#documents.get(certificate) ?? [];
-    const { kind } = document;
-    if (all.some((other) => other.kind !== kind)) {
+    const document = documentOf(value);
+    if (document === undefined) return;
+    const { certificate, kind, serial } = document;
+    if (this.#keepDocument(document).some((each) => each.kind !== kind)) {
       this.#found('E1', `${certificate} has an addendum and a revocation`);
     }
-    const serial = device?.serial ?? '';
-    this.#documents.set(certificate, [...all, { kind, serial }]);
     if (kind !== ErasureDocumentKind.ADDENDUM) return;
     const { writtenMs, provedMs } = this.#storyOf(serial);
     if (provedMs > writtenMs) return;
     const text = `${certificate} has an addendum, and ${serial} was not read clean after power-off`;
     this.#found('E1', text);
+  }
+
+  /** Gives all documents of its certificate. */
+  #keepDocument(document: ErasureDocument): readonly ErasureDocument[] {
+    const all = [...(this.#documents.get(document.certificate) ?? []), document];
+    this.#documents.set(document.certificate, all);
+    return all;
   }
 
   /** Notes which disks an order is to read again. */

@@ -158,6 +158,7 @@ export class Judge {
     this.#pools.reload();
     for (const change of disk.lastChanges('')) {
       if (change.kind !== 'put') continue;
+      this.#proof.reloaded(change.key, change.value);
       this.#workflows.note(change.key, change.value);
       this.#discovery.note(change.key, change.value);
       this.#batches.note(change.key, change.value);

@@ -311,4 +311,10 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'a host at the gate of its pool and one that may be out waited for each other for ever',
   },
+  {
+    seed: 8_300_286,
+    hosts: 2,
+    pools: true,
+    was: 'the judge held an addendum that a restore had lost against a later revocation',
+  },
 ];
