@@ -17,8 +17,6 @@ const batchInputs = 256;
 const growthBatches = 24;
 /** Inputs that join the working set. */
 const workingSetMax = 2_000;
-/** Different failures after which a target is given up. */
-const failuresMax = 5;
 
 export interface FoundFailure {
   readonly failure: Failure;
@@ -38,6 +36,8 @@ export interface CampaignOptions {
   readonly seed: number;
   /** Whole batches are run until there are so many. */
   readonly inputs: number;
+  /** Different failures after which the target is given up. */
+  readonly failuresMax: number;
   /** Asked before each input. */
   readonly hasTime: () => boolean;
 }
@@ -95,8 +95,11 @@ class Campaign {
   }
 
   #goesOn(): boolean {
-    const { inputs, hasTime } = this.#options;
-    return this.#failures.length < failuresMax && this.#inputs < inputs && hasTime();
+    return this.#inputs < this.#options.inputs && this.#mayCall();
+  }
+
+  #mayCall(): boolean {
+    return this.#failures.length < this.#options.failuresMax && this.#options.hasTime();
   }
 
   /** What was found last is mutated as often as all that was there before. */
@@ -110,7 +113,7 @@ class Campaign {
 
   async #batch(inputs: readonly Uint8Array[]): Promise<void> {
     for (const input of inputs) {
-      if (!this.#options.hasTime()) break;
+      if (!this.#mayCall()) break;
       this.#inputs += 1;
       const failure = await this.#judge(input);
       if (failure !== undefined) this.#note({ failure, input });
@@ -154,7 +157,7 @@ class Campaign {
     while (to - from > 1) {
       const middle = Math.ceil((from + to) / 2);
       await this.#call(inputs.slice(from, middle));
-      if (!this.#options.hasTime()) return undefined;
+      if (!this.#mayCall()) return undefined;
       if (this.#coverage.hasNew()) to = middle;
       else from = middle;
     }
@@ -162,6 +165,6 @@ class Campaign {
   }
 
   async #call(inputs: readonly Uint8Array[]): Promise<void> {
-    for (const input of inputs) if (this.#options.hasTime()) await this.#judge(input);
+    for (const input of inputs) if (this.#mayCall()) await this.#judge(input);
   }
 }

@@ -15,6 +15,8 @@ export interface FuzzOptions {
   readonly seconds: number;
   /** Most inputs; the same number makes the same run. */
   readonly inputs: number;
+  /** Different failures after which the target is given up. */
+  readonly failuresMax: number;
   /** For the reduction of each failure. */
   readonly reduceSeconds: number;
   /** How many processes may be started for it. */
@@ -61,8 +63,8 @@ export async function fuzzTarget(target: Target, options: FuzzOptions): Promise<
     return end.kind === 'failed' ? end.failure : (end.answer as ReplayAnswer).failure;
   };
   try {
-    const { seed, seconds, inputs } = options;
-    const end = await work({ kind: 'campaign', seed, seconds, inputs });
+    const { seed, seconds, inputs, failuresMax } = options;
+    const end = await work({ kind: 'campaign', seed, seconds, inputs, failuresMax });
     const campaign = campaignOf(end);
     const failures: ReducedFailure[] = [];
     for (const { failure, input } of campaign.failures) {

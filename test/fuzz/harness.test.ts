@@ -6,8 +6,9 @@ import { makeJudge } from './judge.ts';
 import type { FailureKind } from './target.ts';
 import { loadTarget } from './targets.ts';
 
+// The inputs end a campaign: on a slow machine it takes longer and finds the same.
 const options = {
-  ...{ seed: 1, seconds: 4, inputs: 4_000 },
+  ...{ seed: 1, seconds: 60, inputs: 2_048, failuresMax: 1 },
   ...{ reduceSeconds: 60, reduceProcesses: 2 },
 };
 
@@ -34,6 +35,14 @@ test.each(planted)('the fuzzer finds a parser that %s', async (name, kind) => {
   // "head:" and "<" are what it takes.
   if (deadly.includes(name)) expect(input).toMatch(/^head:.{0,24}$/);
   else expect(input).toBe('head:<');
+});
+
+test('a process that uses much memory itself finds a parser that peaks', async () => {
+  const large = Buffer.alloc(256 * 2 ** 20, 1);
+  const target = await loadTarget('planted.peaks');
+  const { failures } = await fuzzTarget(target, { ...options, reduceProcesses: 0 });
+  expect(large.at(-1)).toBe(1);
+  expect(failures.map(({ failure }) => failure.kind)).toContain('memory');
 });
 
 test('a parser that is well has no failure, and the same inputs reach the same', async () => {

@@ -5,6 +5,7 @@
  *    again.
  * J2 What a call leaves behind is not judged here: see growth.ts.
  */
+import { readFileSync } from 'node:fs';
 import { sizeOf } from './size.ts';
 import { type Bounds, boundsOf, type Failure, type Target } from './target.ts';
 
@@ -35,16 +36,24 @@ export function makeJudge(target: Target): Judge {
   };
 }
 
+/**
+ * Kibibytes, of the kernel (proc(5), VmHWM). `ru_maxrss` will not do: a process inherits it from
+ * the one that starts it, and a large parent hides each peak.
+ */
+function peakKibibytes(): number {
+  return Number(/^VmHWM:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1]);
+}
+
 /** To ask for the peak takes longer than most calls, and a short call cannot raise it by much. */
 class PeakWatch {
-  #kibibytes = process.resourceUsage().maxRSS;
+  #kibibytes = peakKibibytes();
   #calls = 0;
 
   /** By how many bytes the call before has raised the peak, roughly. */
   after(tookMs: number): number {
     this.#calls += 1;
     if (tookMs < 5 && this.#calls % 64 !== 0) return 0;
-    const now = process.resourceUsage().maxRSS;
+    const now = peakKibibytes();
     const rose = now - this.#kibibytes;
     this.#kibibytes = now;
     return tookMs < 5 ? 0 : rose * 1024;

@@ -56,7 +56,8 @@ async function main(): Promise<number> {
   const share = values.each === undefined ? numbers.workers / chosen.length : 1;
   const { seed, inputs } = numbers;
   const seconds = numbers.minutes * 60 * share;
-  const settings = { seed, inputs, seconds, reduceSeconds: 60, reduceProcesses: 40 };
+  const limits = { failuresMax: 5, reduceSeconds: 60, reduceProcesses: 40 };
+  const settings = { seed, inputs, seconds, ...limits };
   console.log(`seed ${seed}, ${chosen.length} targets, ${seconds.toFixed(1)} s for each`);
   const failed = await fuzzAll(chosen, numbers.workers, settings, values.keep);
   const well = chosen.length - failed;

@@ -14,6 +14,7 @@ export type Task = TaskBasics &
         readonly seed: number;
         readonly seconds: number;
         readonly inputs: number;
+        readonly failuresMax: number;
       }
     /** Calls the parser with one input. */
     | { readonly kind: 'replay'; readonly inputPath: string; readonly growth: boolean }

@@ -28,10 +28,10 @@ writeSync(1, `${JSON.stringify(answer)}\n`);
 async function carryOut(): Promise<TaskAnswer> {
   switch (task.kind) {
     case 'campaign': {
-      const { seconds, inputs } = task;
+      const { seconds, ...limits } = task;
       const endMs = performance.now() + seconds * 1_000;
       const hasTime = () => performance.now() < endMs;
-      const end = await runCampaign(watched, { seed: task.seed, inputs, hasTime });
+      const end = await runCampaign(watched, { ...limits, hasTime });
       return {
         ...end,
         seconds: (performance.now() - endMs) / 1_000 + seconds,
