@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buildConsoleInto, consoleFolderName } from '@rackwright/console/build';
@@ -12,7 +13,10 @@ import type { TestProject } from 'vitest/node';
 import { folderInClone } from '../run-folder.ts';
 import { entries, root } from './programs.ts';
 
-/** One place for all runs, so that they leave no more than one; nothing in it is ever read back. */
+/**
+ * One place for all runs, so that they leave no more than one. What stands there is compared with
+ * what the sources give now, and never taken for it.
+ */
 const folder = join(root, '.cache/programs');
 
 /** Vitest calls it before the first test. */
@@ -32,13 +36,17 @@ async function bundlePrograms(): Promise<void> {
     Object.entries(entries).map(async ([name, entry]) => {
       const { code } = await bundle(root, entry, version);
       const file = join(folder, `${name}.mjs`);
+      // The same code has been compiled by the run that put it there.
+      if (existsSync(file) && (await readFile(file)).equals(code)) return;
       // Another run may just be reading the one of before.
       const whole = join(scratch, `${name}.mjs`);
       await writeFile(whole, code);
       await rename(whole, file);
       if (process.env['NODE_COMPILE_CACHE'] === undefined) return;
-      // Each ends over its arguments, with everything loaded. Tests beside the code start sources.
-      for (const program of [file, join(root, entry)]) {
+      // Each ends over its arguments, with everything loaded. Tests start the sources too, of the
+      // programs of the product.
+      const fromSource = name === 'replica' ? [] : [join(root, entry)];
+      for (const program of [file, ...fromSource]) {
         await once(spawn(process.execPath, [program, '--nothing'], { stdio: 'ignore' }), 'close');
       }
     }),
