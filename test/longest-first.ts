@@ -4,8 +4,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { longest, secondsOfRun, tiers } from './tiers.ts';
 
 /**
- * The longest files come first, then tier after tier: between files of one tier a worker keeps its
- * modules. Within these it is Vitest's own order.
+ * Tier after tier, and in each the longest files first; within these it is Vitest's own order.
+ * Vitest ends a worker before a file of another tier, and the next one loads everything anew: one
+ * file amid those of another tier costs two such starts.
  *
  * A run with a limit on its time begins with the last tier: what it leaves out is tests of several
  * programs, not those that tell most about a change.
@@ -14,15 +15,26 @@ export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const root = this.ctx.config.root;
-    const rank = ({ moduleId }: TestSpecification): number => {
-      const at = longest.indexOf(relative(root, moduleId));
-      return at === -1 ? longest.length : at;
+    const names = tiers.map(({ name }) => name);
+    const order = secondsOfRun(process.env) === undefined ? names : names.toReversed();
+    const place = ({ moduleId, project }: TestSpecification): FilePlace => {
+      return { path: relative(root, moduleId), tier: project.name };
     };
-    const tier = ({ project }: TestSpecification): number =>
-      tiers.findIndex(({ name }) => name === project.name);
-    const isLimited = secondsOfRun(process.env) !== undefined;
-    return sorted.sort(
-      (a, b) => (isLimited ? tier(b) - tier(a) : 0) || rank(a) - rank(b) || tier(a) - tier(b),
-    );
+    return sorted.sort((a, b) => compareFiles(place(a), place(b), order));
   }
+}
+
+/** A test file: its path from the root, and the name of its tier. */
+export interface FilePlace {
+  readonly path: string;
+  readonly tier: string;
+}
+
+/** Negative when `a` begins before `b`, and 0 when either may. `order`: the names of the tiers. */
+export function compareFiles(a: FilePlace, b: FilePlace, order: readonly string[]): number {
+  const rank = ({ path }: FilePlace): number => {
+    const at = longest.indexOf(path);
+    return at === -1 ? longest.length : at;
+  };
+  return order.indexOf(a.tier) - order.indexOf(b.tier) || rank(a) - rank(b);
 }
