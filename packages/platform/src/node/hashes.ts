@@ -6,7 +6,7 @@
  * H3 A thread without pending work does not keep a process from ending.
  */
 import { createHash } from 'node:crypto';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { Hashes, RunningHash } from '../hashes.ts';
 import { markHandled } from '../rejections.ts';
 
@@ -71,6 +71,8 @@ class ThreadHash implements RunningHash {
 
   constructor(closed: () => void) {
     this.#closed = closed;
+    // Loaded here, because programs start without it.
+    const { Worker } = process.getBuiltinModule('node:worker_threads');
     this.#worker = new Worker(`(${hashInThread.toString()})()`, {
       ...{ eval: true, name: 'hash', env: {}, execArgv: [] },
       resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: 1 },

@@ -4,49 +4,67 @@
  * L1 A line is written before the call returns: a crash loses none.
  * L2 A line is bounded: long texts are cut and marked.
  */
-import { type Logger, pino } from 'pino';
+import { writeSync } from 'node:fs';
 import { errorText } from '../error-text.ts';
 import type { Log, LogFields } from '../log.ts';
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+const levels = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof levels)[number];
 
 /** Longest text of a field or message, in UTF-16 units; a longer one is cut and marked. */
 export const logTextUnitsMax = 4_096;
 
 const standardErrorFd = 2;
+/** How long a pipe without room is left alone. */
+const busyMs = 10;
 
 /** Lines below `level` are dropped. `fd` is where lines go; standard error unless a test says. */
 export function nodeLog(level: LogLevel, fd: number = standardErrorFd): Log {
-  const destination = pino.destination({ fd, sync: true });
-  return wrap(
-    pino(
-      {
-        level,
-        base: null,
-        messageKey: 'message',
-        timestamp: () => `,"time":"${new Date().toISOString()}"`,
-        formatters: { level: (label) => ({ level: label }) },
-      },
-      destination,
-    ),
-  );
+  return logOf(new Set(levels.slice(levels.indexOf(level))), lineWriter(fd), {});
 }
 
-function wrap(logger: Logger): Log {
+type WriteLine = (line: string) => void;
+
+function logOf(written: ReadonlySet<LogLevel>, writeLine: WriteLine, own: LogFields): Log {
   const write =
     (level: LogLevel) =>
     (fields: LogFields, message: string, ...thrown: readonly unknown[]): void => {
-      if (!logger.isLevelEnabled(level)) return;
+      if (!written.has(level)) return;
       const caught = thrown[0] === undefined ? {} : { error: described(thrown[0], causesMax) };
-      logger[level]({ ...bounded(fields), ...caught }, cut(message));
+      const head = { level, time: new Date().toISOString() };
+      const line = { ...head, ...own, ...bounded(fields), ...caught, message: cut(message) };
+      writeLine(`${JSON.stringify(line)}\n`);
     };
   return {
     debug: write('debug'),
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
-    child: (fields) => wrap(logger.child(bounded(fields))),
+    child: (fields) => logOf(written, writeLine, { ...own, ...bounded(fields) }),
   };
+}
+
+/** Writes whole lines (L1). Once nobody reads them any more, they are dropped: work goes on. */
+function lineWriter(fd: number): WriteLine {
+  let isRead = true;
+  return (line) => {
+    let rest: Uint8Array = Buffer.from(line);
+    while (isRead && rest.length > 0) {
+      try {
+        rest = rest.subarray(writeSync(fd, rest));
+      } catch (cause) {
+        const code: unknown = cause instanceof Error ? Reflect.get(cause, 'code') : undefined;
+        if (code === 'EPIPE') isRead = false;
+        else if (code === 'EAGAIN') waitHere(busyMs);
+        else throw cause;
+      }
+    }
+  };
+}
+
+/** For a descriptor that does not block, which another program may have made so. */
+function waitHere(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 /** How far a chain of causes is followed: an error may be its own cause. */
