@@ -20,8 +20,9 @@ import {
   TransientCause,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { createBmcDrivers } from './bmc-drivers.ts';
+import { createBmcDriver } from './bmc-drivers.ts';
 import { AgentBmcReads } from './bmc-reads.ts';
+import { createBmcDrivers } from './governed-bmcs.ts';
 import { bmcEndpoint } from './operations/index.ts';
 import { quietLog } from './runner-gateway/testing.ts';
 
@@ -46,7 +47,11 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     firmware: 'bios',
   } as const;
   const exec = imitatedIpmitool(clock, bmc);
-  const drivers = createBmcDrivers(config, { clock, exec, httpClient: noHttp, log: quietLog });
+  const drivers = createBmcDrivers(
+    config,
+    { clock, exec, httpClient: noHttp, log: quietLog },
+    createBmcDriver,
+  );
   const told: agent.BmcRead[] = [];
   const session = {
     credential: () => credential,

@@ -7,7 +7,6 @@
 import type { Mac } from '@rackwright/dhcp';
 import type { agent, DeploymentId, HostUid, OperationId } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
-import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
 import { AgentBmcReads } from './bmc-reads.ts';
 import {
   type BootEvent,
@@ -28,6 +27,7 @@ import {
 import { RackConsoles } from './console-views.ts';
 import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
 import { AgentDiscovery } from './discovery/index.ts';
+import { type BmcPlatform, type CreateBmcDriver, createBmcDrivers } from './governed-bmcs.ts';
 import {
   CarriedOn,
   type CredentialOf,
@@ -43,7 +43,6 @@ import {
   type BootFirmware,
   type BootMediumUrl,
   bmcEndpoint,
-  createExecutor,
   type ExecutorParts,
 } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
@@ -62,6 +61,7 @@ import {
   type SessionOptions,
   type SessionTransport,
 } from './session/index.ts';
+import type { HostWork } from './work.ts';
 
 export interface CoreParts
   extends BmcPlatform,
@@ -70,6 +70,8 @@ export interface CoreParts
   readonly config: Pick<AgentConfig, 'stateFolder' | 'bmc' | 'netboots'> &
     Partial<Pick<AgentConfig, 'bootProfiles'>>;
   readonly transport: SessionTransport;
+  /** Called once, by `start`. */
+  readonly loadWork: () => Promise<HostWork>;
   readonly signer: EvidenceSigner;
   readonly agentVersion: string;
   /** Absent: commands in images are not run here. */
@@ -117,7 +119,10 @@ export interface AgentCore {
   onDhcpServerGone(serverAddress: string): void;
   /** Receives every host whose system asks for an address. */
   onAddressAsked(hostUid: HostUid): void;
-  /** Resumes the state of the last life and dials the control plane, without end. */
+  /**
+   * Loads what works on hosts, resumes the state of the last life and dials the control plane,
+   * without end. Rejects when it cannot be loaded.
+   */
   start(): Promise<void>;
   stop(): void;
 }
@@ -151,7 +156,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     return own.at(-1)?.bootToken;
   });
   const { tracer, faults, observer } = bootObservers(clock, () => session, consoles, shared);
-  const drivers = createBmcDrivers(config.bmc, parts, parts.wakeFrom);
+  const { drivers, loadWork } = lateDrivers(parts);
   const views = new RackConsoles({ clock, log, drivers, consoles: shared, session: () => session });
   const session: AgentSession = new AgentSession({
     ...{ ...parts, journal, snapshotPath, discovery, observer },
@@ -186,16 +191,33 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       images: images?.netboots ?? noNetboots,
       netbootOf: (hostUid) => session.netbootOf(hostUid),
     }),
-    start: () => {
+    start: async () => {
+      const work = await loadWork();
       const hearing = hearingBoots(consoles, shared, drivers, session);
-      const executor = makeExecutor(parts, drivers, dispatcher, proofs, session, hearing);
-      return session.start(executor, power);
+      const executor = makeExecutor(work, parts, drivers, dispatcher, proofs, session, hearing);
+      await session.start(executor, power);
     },
     stop: () => {
       const all = [session, watch, tracer, consoles, views, faults, discovery, images];
       for (const part of all) part?.stop();
     },
   };
+}
+
+/** The drivers of a rack's BMCs, which only work on hosts asks for. */
+function lateDrivers(parts: CoreParts) {
+  let loaded: HostWork | undefined;
+  // Hosts and their BMCs are named by the session, which begins when this is over.
+  const loadWork = async (): Promise<HostWork> => {
+    loaded = await parts.loadWork();
+    return loaded;
+  };
+  const createDriver: CreateBmcDriver = (...asked) => {
+    if (loaded === undefined) throw new Error('a BMC is called before the agent has started');
+    return loaded.createBmcDriver(...asked);
+  };
+  const drivers = createBmcDrivers(parts.config.bmc, parts, createDriver, parts.wakeFrom);
+  return { drivers, loadWork };
 }
 
 /** The parts that follow boots and their network, for people. */
@@ -322,6 +344,7 @@ function deploymentImages(
 }
 
 function makeExecutor(
+  { createExecutor }: HostWork,
   { clock, log, config, images, hostImages, architecture = 'amd64', bootMediumUrl }: CoreParts,
   drivers: BmcDrivers,
   orders: RunnerDispatcher,

@@ -45,3 +45,4 @@ export {
   type StreamConnection,
   type TransportHandlers,
 } from './session/index.ts';
+export { work } from './work.ts';

@@ -10,8 +10,9 @@ import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from '@rackwright/bmc
 import { agent, HealthLevel, troubleWord } from '@rackwright/messages';
 import type { Clock, Exec, HttpClient } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
-import { createBmcDrivers } from './bmc-drivers.ts';
-import { createExecutor } from './operations/index.ts';
+import { createBmcDriver } from './bmc-drivers.ts';
+import { createBmcDrivers } from './governed-bmcs.ts';
+import { createExecutor } from './operations/executor.ts';
 import { PowerSync } from './power-sync.ts';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from './runner-gateway/index.ts';
 import { quietLog, testSigner } from './runner-gateway/testing.ts';
@@ -55,7 +56,11 @@ class PowerSyncRig {
         firmware: 'bios',
       } as const;
       const exec = self.#exec(clock);
-      const drivers = createBmcDrivers(config, { clock, exec, httpClient: noHttp, log });
+      const drivers = createBmcDrivers(
+        config,
+        { clock, exec, httpClient: noHttp, log },
+        createBmcDriver,
+      );
       const orders = (self.#orders = new RunnerDispatcher({
         ...{ clock, log: quietLog, signer: testSigner() },
         operationState: () => 'unknown',

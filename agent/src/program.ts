@@ -4,7 +4,8 @@
  *
  * 1. The runners' listener is open before a host gets a script that starts a runner.
  * 2. The boot path serves from memory before the control plane is reached. It gives addresses
- *    before gRPC is loaded, because that takes as long as the rest of a start.
+ *    before gRPC is loaded, because that takes as long as the rest of a start, and before the code
+ *    of operations, which is loaded before the agent counts as started.
  */
 import { countSpans, type MetricsPage, serveMetrics } from '@rackwright/metrics';
 import type {
@@ -210,6 +211,7 @@ function openAgentCore(
     wakeFrom: addresses,
     ...{ trust: renewal, architecture: config.runner.architecture },
     bootMediumUrl: () => served.mediumUrl,
+    loadWork: async () => (await import('./work.ts')).work,
   });
 }
 

@@ -10,9 +10,10 @@ import {
   startRedfishBmc,
 } from '@rackwright/sim/redfish';
 import { afterEach } from 'vitest';
-import { createBmcDrivers } from './bmc-drivers.ts';
+import { createBmcDriver } from './bmc-drivers.ts';
 import { parseConfig } from './config.ts';
-import { createExecutor } from './operations/index.ts';
+import { createBmcDrivers } from './governed-bmcs.ts';
+import { createExecutor } from './operations/executor.ts';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from './runner-gateway/index.ts';
 import { quietLog, testSigner } from './runner-gateway/testing.ts';
 import type { OperationContext } from './session/index.ts';
@@ -89,7 +90,7 @@ export function startExecutor(
   const executor = createExecutor({
     clock,
     log: quietLog,
-    drivers: createBmcDrivers(config.bmc, parts),
+    drivers: createBmcDrivers(config.bmc, parts, createBmcDriver),
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
     orders: new RunnerDispatcher({
       clock,

@@ -18,9 +18,9 @@ import {
   defaultIpmitoolOptions,
   defaultReadBackTimings,
   Governor,
-  IpmiDriver,
 } from '@rackwright/bmc';
 import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from '@rackwright/bmc/conformance';
+import { IpmiDriver } from '@rackwright/bmc/drivers';
 import { type Bench, bench, startMs } from '@rackwright/controlplane/testing';
 import { agent, HostGoal, RunPhase } from '@rackwright/messages';
 import type { Exec, ExecResult } from '@rackwright/platform';

@@ -3,7 +3,7 @@
  * and identity; lives of the agent come one after another on it.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { openCore, type SessionTransport } from '@rackwright/agent';
+import { openCore, type SessionTransport, work } from '@rackwright/agent';
 import {
   defaultGovernorLimits,
   defaultReadBackTimings,
@@ -165,6 +165,7 @@ export class AgentBox {
       exec: simIpmitool(this.#options.bmcs, process, chance),
       httpClient: noRedfish,
       transport: this.#transport(process),
+      loadWork: async () => work,
       signer: { privateKey: keys.privateKey, publicKeyDer },
       agentVersion: 'sim',
       hostImages: simHostImages(this.#view, process),

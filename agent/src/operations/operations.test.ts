@@ -6,7 +6,6 @@ import {
   defaultReadBackTimings,
   type Firmware,
   Governor,
-  IpmiDriver,
 } from '@rackwright/bmc';
 import {
   type ImitatedBmc,
@@ -14,13 +13,15 @@ import {
   imitatedIpmitool,
   VirtualClock,
 } from '@rackwright/bmc/conformance';
+import { IpmiDriver } from '@rackwright/bmc/drivers';
 import { agent, asRunNumber, BmcIdentitySchema, deploymentIdOf } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
-import { type BmcDrivers, type BootFirmware, createExecutor } from './index.ts';
+import { createExecutor } from './executor.ts';
+import type { BmcDrivers, BootFirmware } from './index.ts';
 
 const { RunStepSchema } = agent;
 const guid = Array.from({ length: 16 }, (_, index) => index * 17);

@@ -5,7 +5,6 @@ import {
   defaultIpmitoolOptions,
   defaultReadBackTimings,
   Governor,
-  IpmiDriver,
 } from '@rackwright/bmc';
 import {
   type ImitatedBmc,
@@ -13,6 +12,7 @@ import {
   imitatedIpmitool,
   VirtualClock,
 } from '@rackwright/bmc/conformance';
+import { IpmiDriver } from '@rackwright/bmc/drivers';
 import { agent, ShutdownOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type ShutDownParts, shutDown, shutdownLeftMs } from './shut-down.ts';

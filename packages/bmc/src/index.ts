@@ -1,4 +1,7 @@
-/** BMCs: one driver interface, its drivers, and the governor of every call. */
+/**
+ * BMCs: one driver interface, and the governor of every call. The drivers are an entry of their
+ * own, `./drivers`: a program that reads a configuration needs none of them yet.
+ */
 export {
   type BiosSettings,
   type BmcAssertion,
@@ -43,8 +46,8 @@ export {
   type RestAfter,
 } from './governor.ts';
 export { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './governor-state.ts';
-export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
-export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';
+export type { IpmiTarget } from './ipmi/ipmitool.ts';
+export { defaultIpmitoolOptions, type IpmitoolOptions } from './ipmi/options.ts';
 export { defaultReadBackTimings, type ReadBackTimings } from './read-back.ts';
 export {
   type BmcBios,
@@ -61,13 +64,11 @@ export {
   type SensorKind,
 } from './readings.ts';
 export type { RedfishTarget } from './redfish/conversation.ts';
-export { RedfishDriver } from './redfish/driver.ts';
-export { isPlainUrl } from './redfish/firmware-update.ts';
 export {
   defaultRedfishOptions,
   type RedfishDriverParts,
   type RedfishOptions,
 } from './redfish/parts.ts';
+export { isPlainUrl } from './redfish/plain-url.ts';
 export type { ExpectedSystem } from './redfish/system.ts';
 export type { PowerCalls } from './webhook/calls.ts';
-export { WebhookDriver, type WebhookDriverParts, type WebhookTarget } from './webhook/driver.ts';

@@ -52,7 +52,7 @@ test('a program that hashes and reads files starts without Web Crypto and stream
   expect(await outputOf(source)).toBe('32 \n');
 });
 
-test('an agent reads no gRPC and makes no certificate before it answers hosts', async () => {
+test('an agent reads no gRPC, no drivers and no operations before it answers hosts', async () => {
   const { atStart, all } = (await agentBundle()).sources;
   const grpc = 'node_modules/@grpc/grpc-js/build/src/index.js';
   expect([all.has(grpc), atStart.has(grpc)]).toEqual([true, false]);
@@ -60,6 +60,10 @@ test('an agent reads no gRPC and makes no certificate before it answers hosts', 
   for (const later of ['http.ts', 'https-client.ts', 'web-client.ts']) {
     const source = `packages/platform/src/node/${later}`;
     expect([all.has(source), atStart.has(source)], later).toEqual([true, false]);
+  }
+  // Nothing that works on hosts.
+  for (const later of ['packages/bmc/src/redfish/driver.ts', 'agent/src/operations/executor.ts']) {
+    expect([all.has(later), atStart.has(later)], later).toEqual([true, false]);
   }
   // Definitions come as JSON, without the schema by which protobuf would decode them.
   expect([...atStart].filter((source) => source.endsWith('/descriptor_pb.js'))).toEqual([]);

@@ -1,13 +1,9 @@
 /** The conformance suite of BmcDriver on real ipmitool and OpenIPMI's ipmi_sim. */
 import { spawnSync } from 'node:child_process';
 import type { BmcDriver } from '@rackwright/bmc';
-import {
-  defaultGovernorLimits,
-  defaultIpmitoolOptions,
-  Governor,
-  IpmiDriver,
-} from '@rackwright/bmc';
+import { defaultGovernorLimits, defaultIpmitoolOptions, Governor } from '@rackwright/bmc';
 import { type BmcRig, bmcConformance, type DeviceSide } from '@rackwright/bmc/conformance';
+import { IpmiDriver } from '@rackwright/bmc/drivers';
 import { nodeClock, nodeExec } from '@rackwright/platform/node';
 import { describe, expect, test } from 'vitest';
 import { peerMissing } from '../../skipped-reporter.ts';

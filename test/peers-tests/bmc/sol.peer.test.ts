@@ -8,8 +8,8 @@ import {
   defaultIpmitoolOptions,
   defaultReadBackTimings,
   Governor,
-  IpmiDriver,
 } from '@rackwright/bmc';
+import { IpmiDriver } from '@rackwright/bmc/drivers';
 import { nodeClock, nodeExec } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { peerMissing } from '../../skipped-reporter.ts';

@@ -14,9 +14,9 @@ import {
   defaultRedfishOptions,
   Governor,
   type ReadBackTimings,
-  RedfishDriver,
 } from '@rackwright/bmc';
 import { type BmcRig, bmcConformance, type DeviceSide } from '@rackwright/bmc/conformance';
+import { RedfishDriver } from '@rackwright/bmc/drivers';
 import { nodeClock, nodeHttpClient } from '@rackwright/platform/node';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type ForeignName, type ForeignService, missingForeign, startForeign } from './foreign.ts';

@@ -3,7 +3,7 @@ import { type BmcDriver, failed, ok, transient } from '../driver.ts';
 import { type GovernedCalls, Governor } from '../governor.ts';
 import { defaultGovernorLimits } from '../governor-state.ts';
 import { IpmiDriver, ipmiRest } from '../ipmi/driver.ts';
-import { defaultIpmitoolOptions } from '../ipmi/ipmitool.ts';
+import { defaultIpmitoolOptions } from '../ipmi/options.ts';
 import { defaultReadBackTimings } from '../read-back.ts';
 import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
 import { type BmcRig, bmcConformance, type DeviceSide } from './suite.ts';

@@ -33,12 +33,8 @@ import {
   rawBytes,
   readBootFlags,
 } from './answers.ts';
-import {
-  callIpmitool,
-  type IpmiTarget,
-  type IpmitoolListing,
-  type IpmitoolOptions,
-} from './ipmitool.ts';
+import { callIpmitool, type IpmiTarget, type IpmitoolListing } from './ipmitool.ts';
+import type { IpmitoolOptions } from './options.ts';
 import { chassisHealth, firmwareVersion, logOf, sensorsOf } from './sensors.ts';
 import { openSol } from './sol.ts';
 

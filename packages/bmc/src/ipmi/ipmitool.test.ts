@@ -1,6 +1,7 @@
 import type { Exec, ExecRequest, ExecResult } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
-import { callIpmitool, defaultIpmitoolOptions, type IpmiTarget } from './ipmitool.ts';
+import { callIpmitool, type IpmiTarget } from './ipmitool.ts';
+import { defaultIpmitoolOptions } from './options.ts';
 import { refusalOf } from './refusal.ts';
 
 const target: IpmiTarget = {

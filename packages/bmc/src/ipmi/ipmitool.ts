@@ -1,5 +1,6 @@
 import type { Exec } from '@rackwright/platform';
 import { type BmcResult, failed, ok, transient } from '../driver.ts';
+import type { IpmitoolOptions } from './options.ts';
 import { refusalOf } from './refusal.ts';
 
 /** One BMC and the credential to reach it with. Lives in memory only. */
@@ -18,15 +19,6 @@ export interface IpmiTarget {
   /** Credential name and version, for the governor and for messages. Never the secret. */
   readonly credential: string;
 }
-
-export interface IpmitoolOptions {
-  /** File name or path of ipmitool. */
-  readonly path: string;
-  /** A call is killed after this; ipmitool itself gives up on a silent BMC after about 10 s. */
-  readonly callTimeoutMs: number;
-}
-
-export const defaultIpmitoolOptions: IpmitoolOptions = { path: 'ipmitool', callTimeoutMs: 20_000 };
 
 /** IPMI 2.0 §22.30 (Set User Password): 20 bytes at most, and names of 16 (§22.28). */
 const passwordBytesMax = 20;

@@ -5,7 +5,7 @@ import { Governor } from '../governor.ts';
 import { defaultGovernorLimits } from '../governor-state.ts';
 import { defaultReadBackTimings } from '../read-back.ts';
 import { IpmiDriver } from './driver.ts';
-import { defaultIpmitoolOptions } from './ipmitool.ts';
+import { defaultIpmitoolOptions } from './options.ts';
 
 function driverAt(address: string, answer?: NameAnswer) {
   const clock = new VirtualClock();

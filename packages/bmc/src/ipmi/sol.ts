@@ -7,14 +7,8 @@
  */
 import type { Clock, Exec } from '@rackwright/platform';
 import { type BmcConsole, type BmcResult, type HearConsole, ok, transient } from '../driver.ts';
-import {
-  type IpmiTarget,
-  type IpmitoolOptions,
-  script,
-  sessionArguments,
-  shell,
-  unfitTarget,
-} from './ipmitool.ts';
+import { type IpmiTarget, script, sessionArguments, shell, unfitTarget } from './ipmitool.ts';
+import type { IpmitoolOptions } from './options.ts';
 import { refusalOf } from './refusal.ts';
 
 export interface SolParts {

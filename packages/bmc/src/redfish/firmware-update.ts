@@ -23,6 +23,7 @@ import { waysOf } from '../vendors.ts';
 import { isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
+import { isPlainUrl } from './plain-url.ts';
 import { mayHaveHappened } from './refusal.ts';
 import { isTrouble, type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
@@ -49,12 +50,6 @@ export interface UpdateCalls extends TaskCalls {
 /** Whether the BMC may fetch `uri`: the same origin, and whole parts of the path. */
 export function mayFetch(uri: string, allowed: readonly string[]): boolean {
   return isPlainUrl(uri) && allowed.some((prefix) => isPlainUrl(prefix) && isBelow(uri, prefix));
-}
-
-/** Without user, query, codes or steps in its path: every reader reads it in the same way. */
-export function isPlainUrl(text: string): boolean {
-  const isPlain = /^https?:\/\/[A-Za-z0-9.:[\]-]{1,255}(\/[A-Za-z0-9._~-]+)*\/?$/.test(text);
-  return isPlain && text.length <= 512 && !/\/\.{1,2}(\/|$)/.test(text) && URL.canParse(text);
 }
 
 function isBelow(uri: string, prefix: string): boolean {
