@@ -26,9 +26,10 @@ function collect(file: DescFile): void {
 }
 
 /** What protobuf reads of definitions when it encodes and decodes. */
-function shapeOf({ edition, messages, enums, services }: DescFile) {
+function shapeOf({ edition, dependencies, messages, enums, services }: DescFile) {
   return {
     edition,
+    dependencies: dependencies.map(({ name }) => name),
     messages: messages.map(messageShape),
     enums: enums.map(enumShape),
     services: services.map(serviceShape),
@@ -99,6 +100,13 @@ test('a bundle has the definitions that generated code has, of every file', () =
     expect(file.messages.length + file.enums.length, name).toBeGreaterThan(0);
     expect(shapeOf(file), name).toEqual(known === undefined ? undefined : shapeOf(known));
   }
+});
+
+test('the files of a bundle import each other', () => {
+  const made = remade();
+  const links = [...made.values()].flatMap(({ dependencies }) => dependencies);
+  expect(links.length).toBeGreaterThan(20);
+  for (const imported of links) expect(imported === made.get(imported.name)).toBe(true);
 });
 
 test('what one kind of definitions encodes, the other decodes', () => {

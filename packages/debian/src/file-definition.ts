@@ -29,10 +29,23 @@ export function fileDefinition(json: string, imports: readonly DescFile[] = []):
   file.enumType ??= [];
   file.extension ??= [];
   file.service ??= [];
-  const find = (name: string) => imports.find(({ proto }) => proto.name === name);
+  const find = (name: string) => {
+    const found = imports.find(({ proto }) => proto.name === name);
+    return found && withoutImports(found);
+  };
   const made = createFileRegistry(file as FileDescriptorProto, find).getFile(file.name);
   if (made === undefined) throw new Error(`${file.name} has no definitions`);
+  made.dependencies.splice(0, made.dependencies.length, ...imports);
   return made;
+}
+
+/**
+ * For the registry of a file that imports it. A registry takes in what its files import, and what
+ * those do, by every path: a third of the work. No file of ours has a public import, so each names
+ * its own imports only.
+ */
+function withoutImports(file: DescFile): DescFile {
+  return Object.create(file, { dependencies: { value: [] } }) as DescFile;
 }
 
 function message(stored: Stored<DescriptorProto>): DescriptorProto {

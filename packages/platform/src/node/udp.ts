@@ -10,7 +10,6 @@
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { isIPv6 } from 'node:net';
 import { errorText } from '../error-text.ts';
 import type {
   Udp,
@@ -24,7 +23,7 @@ import type {
   UdpSocket,
 } from '../udp.ts';
 import type { InheritedSockets } from './inherited.ts';
-import { resolveLiteral } from './literal-address.ts';
+import { familyOf, resolveLiteral } from './literal-address.ts';
 
 /**
  * The UDP sockets of this machine. A port that was handed to this process is served by the sockets
@@ -87,7 +86,7 @@ async function bound(
   { address, port }: UdpBind,
   { reuseAddr }: { readonly reuseAddr: boolean },
 ): Promise<Socket> {
-  const type = isIPv6(address) ? 'udp6' : 'udp4';
+  const type = `udp${familyOf(address)}` as const;
   const socket = createSocket({ type, reuseAddr, lookup: resolveLiteral }); // N1
   try {
     const listening = once(socket, 'listening');
