@@ -52,6 +52,17 @@ test('a program that hashes and reads files starts without Web Crypto and stream
   expect(await outputOf(source)).toBe('32 \n');
 });
 
+test('a program logs without Node’s threads and assertions, which pino’s own parts load', async () => {
+  const source = `import { nodeLog } from '${root}/packages/platform/src/node/log.ts';
+    const unused = /^NativeModule (worker_threads|assert)$/;
+    const loaded = process.moduleLoadList.filter((name) => unused.test(name));
+    nodeLog('info', 1).child({ rack: 'r1' }).info({ line: 1 }, 'well');
+    console.log(loaded.join());`;
+  const [line = '', loaded] = (await outputOf(source)).split('\n');
+  expect(JSON.parse(line)).toMatchObject({ level: 'info', rack: 'r1', line: 1, message: 'well' });
+  expect(loaded).toBe('');
+});
+
 test('an agent reads no gRPC, no drivers and no operations before it answers hosts', async () => {
   const { atStart, all } = (await agentBundle()).sources;
   const grpc = 'node_modules/@grpc/grpc-js/build/src/index.js';

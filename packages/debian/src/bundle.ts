@@ -69,17 +69,46 @@ const usedBuiltins: Plugin = {
   },
 };
 /**
- * gRPC reads definitions with it for its own introspection (channelz), which no program offers: a
- * fourth of gRPC's code that every start would read.
+ * Parts of libraries that no program uses, and that every start would read: what asks for them, and
+ * what it gets.
  */
-const noProtoLoader: Plugin = {
-  name: 'no-proto-loader',
+const unusedParts: readonly UnusedPart[] = [
+  // gRPC reads definitions with it for its own introspection (channelz), which no program offers:
+  // a fourth of its code.
+  { name: '@grpc/proto-loader', askedBy: /grpc-js/, code: absent },
+  // pino's own destinations and its threads. Our log writes its lines itself.
+  { name: 'sonic-boom', askedBy: /pino/, code: uncalled },
+  { name: 'thread-stream', askedBy: /pino/, code: uncalled },
+  { name: 'worker_threads', askedBy: /pino/, code: () => 'exports.isMainThread = true;' },
+];
+
+interface UnusedPart {
+  readonly name: string;
+  /** The package that asks for it. */
+  readonly askedBy: RegExp;
+  readonly code: (name: string) => string;
+}
+
+/** For a part that is asked for only where it is used. */
+function absent(name: string): string {
+  return `throw new Error('${name} is not in this program');`;
+}
+
+/** For a class that is asked for at the start. */
+function uncalled(name: string): string {
+  return `module.exports = class { constructor() { ${absent(name)} } };`;
+}
+
+const withoutUnusedParts: Plugin = {
+  name: 'without-unused-parts',
   setup({ onResolve, onLoad }) {
-    const namespace = 'no-proto-loader';
-    onResolve({ filter: /^@grpc\/proto-loader$/ }, ({ path }) => ({ path, namespace }));
-    onLoad({ filter: /./, namespace }, ({ path }) => {
-      return { contents: `throw new Error('${path} is not in this program');` };
-    });
+    for (const { name, askedBy, code } of unusedParts) {
+      const namespace = `unused ${name}`;
+      onResolve({ filter: new RegExp(`^${name}$`) }, ({ path, importer }) =>
+        askedBy.test(importer.split('node_modules').at(-1) ?? '') ? { path, namespace } : undefined,
+      );
+      onLoad({ filter: /./, namespace }, () => ({ contents: code(name) }));
+    }
   },
 };
 const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
@@ -106,7 +135,7 @@ export async function bundle(
     format: 'esm',
     target: 'node24',
     banner: { js: banner },
-    plugins: [usedBuiltins, noProtoLoader, ...(form === 'parts' ? [definitionsFromJson] : [])],
+    plugins: [usedBuiltins, withoutUnusedParts, ...(form === 'parts' ? [definitionsFromJson] : [])],
     define: { RACKWRIGHT_PACKAGE_VERSION: JSON.stringify(version) },
     metafile: true,
     write: false,

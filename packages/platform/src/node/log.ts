@@ -5,11 +5,11 @@
  * L2 A line is bounded: long texts are cut and marked.
  */
 import { writeSync } from 'node:fs';
+import { type Logger, pino } from 'pino';
 import { errorText } from '../error-text.ts';
 import type { Log, LogFields } from '../log.ts';
 
-const levels = ['debug', 'info', 'warn', 'error'] as const;
-export type LogLevel = (typeof levels)[number];
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** Longest text of a field or message, in UTF-16 units; a longer one is cut and marked. */
 export const logTextUnitsMax = 4_096;
@@ -20,32 +20,35 @@ const busyMs = 10;
 
 /** Lines below `level` are dropped. `fd` is where lines go; standard error unless a test says. */
 export function nodeLog(level: LogLevel, fd: number = standardErrorFd): Log {
-  return logOf(new Set(levels.slice(levels.indexOf(level))), lineWriter(fd), {});
+  const options = {
+    level,
+    base: null,
+    messageKey: 'message',
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    formatters: { level: (label: string) => ({ level: label }) },
+  };
+  return wrap(pino(options, { write: lineWriter(fd) }));
 }
 
-type WriteLine = (line: string) => void;
-
-function logOf(written: ReadonlySet<LogLevel>, writeLine: WriteLine, own: LogFields): Log {
+function wrap(logger: Logger): Log {
   const write =
     (level: LogLevel) =>
     (fields: LogFields, message: string, ...thrown: readonly unknown[]): void => {
-      if (!written.has(level)) return;
+      if (!logger.isLevelEnabled(level)) return;
       const caught = thrown[0] === undefined ? {} : { error: described(thrown[0], causesMax) };
-      const head = { level, time: new Date().toISOString() };
-      const line = { ...head, ...own, ...bounded(fields), ...caught, message: cut(message) };
-      writeLine(`${JSON.stringify(line)}\n`);
+      logger[level]({ ...bounded(fields), ...caught }, cut(message));
     };
   return {
     debug: write('debug'),
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
-    child: (fields) => logOf(written, writeLine, { ...own, ...bounded(fields) }),
+    child: (fields) => wrap(logger.child(bounded(fields))),
   };
 }
 
 /** Writes whole lines (L1). Once nobody reads them any more, they are dropped: work goes on. */
-function lineWriter(fd: number): WriteLine {
+function lineWriter(fd: number): (line: string) => void {
   let isRead = true;
   return (line) => {
     let rest: Uint8Array = Buffer.from(line);
