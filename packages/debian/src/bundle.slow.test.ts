@@ -52,7 +52,7 @@ test('a program that hashes and reads files starts without Web Crypto and stream
   expect(await outputOf(source)).toBe('32 \n');
 });
 
-test('a program logs without Node’s threads and assertions, which pino’s own parts load', async () => {
+test('a program logs without what only pino’s own destinations load', async () => {
   const source = `import { nodeLog } from '${root}/packages/platform/src/node/log.ts';
     const unused = /^NativeModule (worker_threads|assert)$/;
     const loaded = process.moduleLoadList.filter((name) => unused.test(name));
