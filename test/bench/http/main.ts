@@ -48,12 +48,16 @@ async function compare(load: Load, rounds: number): Promise<void> {
     servers.push(...(await startServers(folder, 'initrd')));
     for (const { port } of servers) await listening(port);
     const samples = new Map<ServerName, readonly Sample[]>();
-    const oneRound = async (into: typeof samples): Promise<void> => {
-      for (const one of servers) addSample(into, one.name, await measure(one, load));
+    for (const { name } of servers) samples.set(name, []);
+    const oneRound = async (into: typeof samples, order: readonly HttpServer[]): Promise<void> => {
+      for (const one of order) addSample(into, one.name, await measure(one, load));
     };
     // What comes first warms up: each server compiles and maps what it needs.
-    await oneRound(new Map());
-    for (let round = 0; round < rounds; round += 1) await oneRound(samples);
+    await oneRound(new Map(), servers);
+    // Forth and back: what a server leaves behind, as a warm cache, meets each of the others.
+    for (let round = 0; round < rounds; round += 1) {
+      await oneRound(samples, round % 2 === 0 ? servers : servers.toReversed());
+    }
     const { connections, requests, fileBytes } = load;
     const what = `${connections} connections fetch ${fileBytes / mebibyte} MiB ${requests} times`;
     const floors = [

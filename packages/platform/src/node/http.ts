@@ -266,7 +266,7 @@ async function sendFile(
       return;
     }
     await sendSlice(response, file, slice);
-    response.end();
+    if (!response.writableEnded) response.end();
   } catch (error) {
     // A client that has gone causes errors of its own: that of a write comes when its connection is
     // destroyed, before the response is.
@@ -278,39 +278,47 @@ async function sendFile(
 }
 
 /**
- * Reads a piece while the one before is sent. Rejects when the file is shorter, or the client is
- * gone.
+ * Reads a piece while the one before is sent, and ends the answer with the last one. Rejects when
+ * the file is shorter, or the client is gone.
  */
 async function sendSlice(
   response: ServerResponse,
   file: OpenFile,
   { start, end, readable }: FileSlice,
 ): Promise<void> {
-  const gone = new AbortController();
-  if (readable !== undefined) response.once('close', () => gone.abort());
+  const wait = readable === undefined ? undefined : untilGone(response, readable);
   let sent: Promise<void> = Promise.resolve();
   let until = readable === undefined ? end + 1 : start;
   for (let at = start; at <= end; ) {
-    if (at >= until) until = Math.min(end + 1, (await readable?.(at, gone.signal)) ?? end + 1);
+    if (at >= until) until = Math.min(end + 1, (await wait?.(at)) ?? end + 1);
     const piece = await file.piece(at, until - at);
     await sent;
     at += piece.bytes.length;
-    sent = written(response, piece);
+    sent = written(response, piece, at > end);
     markHandled(sent);
   }
   await sent;
 }
 
+/** Waits for a file that is being fetched no longer than there is a client. */
+function untilGone(response: ServerResponse, readable: NonNullable<FileSlice['readable']>) {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return (at: number): Promise<number> => readable(at, gone.signal);
+}
+
 /** Resolves when the bytes are the kernel's. */
-function written(response: ServerResponse, { bytes, done }: Piece): Promise<void> {
+function written(response: ServerResponse, { bytes, done }: Piece, isLast: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     response.once('close', reject);
-    response.write(bytes, (error) => {
+    const settle = (error?: Error | null): void => {
       response.off('close', reject);
       done();
       if (error instanceof Error) reject(error);
       else resolve();
-    });
+    };
+    if (isLast) response.end(bytes, settle);
+    else response.write(bytes, settle);
   });
 }
 
@@ -354,6 +362,7 @@ async function isDrained(request: IncomingMessage): Promise<boolean> {
 }
 
 function hasBody(request: IncomingMessage): boolean {
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  return encoding !== undefined || (length !== undefined && length !== '0');
+  // The form in which the handler gets them, so that they are parsed once.
+  const { 'content-length': lengths, 'transfer-encoding': encodings } = request.headersDistinct;
+  return encodings !== undefined || (lengths !== undefined && lengths[0] !== '0');
 }
