@@ -266,7 +266,7 @@ async function sendFile(
       return;
     }
     await sendSlice(response, file, slice);
-    if (!response.writableEnded) response.end();
+    response.end();
   } catch (error) {
     // A client that has gone causes errors of its own: that of a write comes when its connection is
     // destroyed, before the response is.
@@ -278,8 +278,8 @@ async function sendFile(
 }
 
 /**
- * Reads a piece while the one before is sent, and ends the answer with the last one. Rejects when
- * the file is shorter, or the client is gone.
+ * Reads a piece while the one before is sent. Rejects when the file is shorter, or the client is
+ * gone.
  */
 async function sendSlice(
   response: ServerResponse,
@@ -294,7 +294,7 @@ async function sendSlice(
     const piece = await file.piece(at, until - at);
     await sent;
     at += piece.bytes.length;
-    sent = written(response, piece, at > end);
+    sent = written(response, piece);
     markHandled(sent);
   }
   await sent;
@@ -308,17 +308,15 @@ function untilGone(response: ServerResponse, readable: NonNullable<FileSlice['re
 }
 
 /** Resolves when the bytes are the kernel's. */
-function written(response: ServerResponse, { bytes, done }: Piece, isLast: boolean): Promise<void> {
+function written(response: ServerResponse, { bytes, done }: Piece): Promise<void> {
   return new Promise((resolve, reject) => {
     response.once('close', reject);
-    const settle = (error?: Error | null): void => {
+    response.write(bytes, (error) => {
       response.off('close', reject);
       done();
       if (error instanceof Error) reject(error);
       else resolve();
-    };
-    if (isLast) response.end(bytes, settle);
-    else response.write(bytes, settle);
+    });
   });
 }
 
