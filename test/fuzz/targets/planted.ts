@@ -39,11 +39,11 @@ export const targets: readonly Target[] = [
   plant(
     'slows',
     (text) => {
-      const until = process.cpuUsage().user + 10_000;
+      const until = process.cpuUsage().user + 60_000;
       while (process.cpuUsage().user < until);
       return text.length;
     },
-    { callCpuMs: 3 },
+    { callCpuMs: 20 },
   ),
   plant('grows', (text) => left.push(Array.from({ length: 2_000 }, () => text))),
   plant(
@@ -56,7 +56,7 @@ export const targets: readonly Target[] = [
     { hangCpuMs: 60_000 },
   ),
   plant('answersLarge', () => 'x'.repeat(2_000_000)),
-  plant('peaks', () => Buffer.alloc(48 * 2 ** 20, 1).length, {
+  plant('peaks', () => Buffer.alloc(64 * 2 ** 20, 1).length, {
     peakBytesMax: 32 * 2 ** 20,
     hangCpuMs: 60_000,
   }),
