@@ -75,17 +75,17 @@ const usedBuiltins: Plugin = {
 const unusedParts: readonly UnusedPart[] = [
   // gRPC reads definitions with it for its own introspection (channelz), which no program offers:
   // a fourth of its code.
-  { name: '@grpc/proto-loader', askedBy: /grpc-js/, code: absent },
+  { name: '@grpc/proto-loader', askedBy: '@grpc/grpc-js', code: absent },
   // pino's own destinations and its threads. Our log writes its lines itself.
-  { name: 'sonic-boom', askedBy: /pino/, code: uncalled },
-  { name: 'thread-stream', askedBy: /pino/, code: uncalled },
-  { name: 'worker_threads', askedBy: /pino/, code: () => 'exports.isMainThread = true;' },
+  { name: 'sonic-boom', askedBy: 'pino', code: uncalled },
+  { name: 'thread-stream', askedBy: 'pino', code: uncalled },
+  { name: 'worker_threads', askedBy: 'pino', code: () => 'exports.isMainThread = true;' },
 ];
 
 interface UnusedPart {
   readonly name: string;
-  /** The package that asks for it. */
-  readonly askedBy: RegExp;
+  /** The package of npm that asks for it. */
+  readonly askedBy: string;
   readonly code: (name: string) => string;
 }
 
@@ -105,7 +105,7 @@ const withoutUnusedParts: Plugin = {
     for (const { name, askedBy, code } of unusedParts) {
       const namespace = `unused ${name}`;
       onResolve({ filter: new RegExp(`^${name}$`) }, ({ path, importer }) =>
-        askedBy.test(importer.split('node_modules').at(-1) ?? '') ? { path, namespace } : undefined,
+        importer.includes(`/node_modules/${askedBy}/`) ? { path, namespace } : undefined,
       );
       onLoad({ filter: /./, namespace }, () => ({ contents: code(name) }));
     }

@@ -48,7 +48,6 @@ async function compare(load: Load, rounds: number): Promise<void> {
     servers.push(...(await startServers(folder, 'initrd')));
     for (const { port } of servers) await listening(port);
     const samples = new Map<ServerName, readonly Sample[]>();
-    for (const { name } of servers) samples.set(name, []);
     const oneRound = async (into: typeof samples, order: readonly HttpServer[]): Promise<void> => {
       for (const one of order) addSample(into, one.name, await measure(one, load));
     };

@@ -56,7 +56,7 @@ function lineWriter(fd: number): (line: string) => void {
       try {
         rest = rest.subarray(writeSync(fd, rest));
       } catch (cause) {
-        const code: unknown = cause instanceof Error ? Reflect.get(cause, 'code') : undefined;
+        const code = cause instanceof Error ? codeOf(cause) : undefined;
         if (code === 'EPIPE') isRead = false;
         else if (code === 'EAGAIN') waitHere(busyMs);
         else throw cause;
@@ -86,14 +86,20 @@ interface ErrorFields {
 function described(caught: unknown, causesLeft: number): ErrorFields {
   if (!(caught instanceof Error)) return { kind: typeof caught, message: cut(errorText(caught)) };
   const { name, message, stack, cause } = caught;
-  const code: unknown = Reflect.get(caught, 'code');
+  const code = codeOf(caught);
   return {
     kind: name,
     message: cut(message),
-    ...(typeof code === 'string' ? { code } : {}),
+    ...(code === undefined ? {} : { code }),
     ...(stack === undefined ? {} : { stack: cut(stack) }),
     ...(cause === undefined || causesLeft === 0 ? {} : { cause: described(cause, causesLeft - 1) }),
   };
+}
+
+/** Node's code of an error, where it has one. */
+function codeOf(error: Error): string | undefined {
+  const code: unknown = Reflect.get(error, 'code');
+  return typeof code === 'string' ? code : undefined;
 }
 
 function bounded(fields: LogFields): LogFields {
