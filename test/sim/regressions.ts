@@ -317,4 +317,10 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'the judge held an addendum that a restore had lost against a later revocation',
   },
+  {
+    seed: 8_410_935,
+    hosts: 2,
+    pools: true,
+    was: 'the judge held against an agent that it did not know what it had sent before its death',
+  },
 ];

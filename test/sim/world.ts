@@ -212,6 +212,7 @@ class World {
     );
     process.whenKilled(() => {
       this.#crashes += 1;
+      if (this.#boxes.some((box) => box.name === name)) this.#judge.pools.agentDied();
     });
     return process;
   }

@@ -1,5 +1,6 @@
 /** When the slot of a deployment may be given back. Pure. */
 import { type RolloutSlot, type Run, RunKind, RunPhase } from '@rackwright/messages';
+import type { BegunDeployments } from './begun.ts';
 import { digestOf } from './untouched.ts';
 
 export function isDeployment({ kind }: Run): boolean {
@@ -7,18 +8,18 @@ export function isDeployment({ kind }: Run): boolean {
 }
 
 /**
- * Whether the run of the host is that of the slot of `pool`, and keeps the slot. `wasBegun` tells
- * of "HOST-UID/RUN DIGEST" whether anything of it may stand on the disk.
+ * Whether the run of the host is that of the slot of `pool`, and keeps the slot. `begun` tells
+ * whether anything of it stands on the disk.
  */
 export function isUnderWay(
   { hostUid, image, run: ofSlot, runsBefore }: RolloutSlot,
   run: Run | undefined,
   pool: string,
-  wasBegun: (what: string) => boolean,
+  begun: BegunDeployments,
 ): boolean {
   if (run === undefined || run.phase === RunPhase.ENDED || run.requestedBy !== pool) return false;
   const isOwn = ofSlot === 0n ? run.number > runsBefore : run.number === ofSlot;
   if (!isOwn || !isDeployment(run)) return false;
   // Called off while the host stood as it was: who has to say that it ended may be away for long.
-  return run.abort?.by !== pool || wasBegun(`${hostUid}/${run.number} ${digestOf(image)}`);
+  return run.abort?.by !== pool || begun.has(hostUid, run.number, digestOf(image));
 }

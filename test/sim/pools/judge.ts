@@ -38,11 +38,12 @@ import {
 } from '@rackwright/messages';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { ImageEvent, SimMachine } from '../machine.ts';
+import { BegunDeployments } from './begun.ts';
 import { isDeployment, isUnderWay } from './given-back.ts';
 import { HaltRule } from './halts.ts';
 import { inHands } from './in-hands.ts';
 import { PolicyRules } from './policy.ts';
-import { digestOf, mayHaveBegun, UntouchedRule } from './untouched.ts';
+import { digestOf, UntouchedRule } from './untouched.ts';
 
 const requestIdsKept = 32;
 
@@ -64,10 +65,7 @@ export class PoolJudge {
   readonly #most = new Map<string, number>();
   /** By key. */
   readonly #ledger = new Map<string, store.DeploymentRecord>();
-  /** "HOST-UID/RUN DIGEST" as machines have said it. */
-  readonly #begun = new Set<string>();
-  /** "HOST-UID/RUN" of runs that have ended and may have begun their deployment. */
-  readonly #unclear = new Set<string>();
+  readonly #begun = new BegunDeployments();
   readonly #written = new Set<string>();
   readonly #proved = new Set<string>();
   /** By machine. */
@@ -89,9 +87,8 @@ export class PoolJudge {
     this.#parts = parts;
     this.#hosts = hosts;
     this.#found = found;
-    const wasBegun = (what: string) => this.#begun.has(what);
     const count = (what: string) => parts.view.count(what);
-    this.#untouched = new UntouchedRule({ wasBegun, found, count });
+    this.#untouched = new UntouchedRule({ begun: this.#begun, found, count });
     this.#halts = new HaltRule(found);
     this.#policy = new PolicyRules({ view: parts.view, found });
   }
@@ -154,14 +151,12 @@ export class PoolJudge {
     if (isNew) this.#judgeStart(was, record, run);
     const hadEnded = !isNew && old.phase === RunPhase.ENDED;
     if (isDeployment(run) && hasSucceeded(run) && !hadEnded) this.#judgeEnd(record, run);
-    this.#noteUnclear(record, run);
+    this.#begun.changed(record, run);
   }
 
-  /** The write in which a run ends may begin the next one. */
-  #noteUnclear({ host, finishedRuns }: store.HostRecord, run: Run): void {
-    for (const each of [run, ...finishedRuns].filter(mayHaveBegun)) {
-      this.#unclear.add(`${host?.uid}/${each.number}`);
-    }
+  /** An agent has died. */
+  agentDied(): void {
+    for (const { record } of this.#hosts.values()) this.#begun.agentDied(record);
   }
 
   /** A host is gone. */
@@ -195,14 +190,14 @@ export class PoolJudge {
     const what = `${deployment} ${digest}`;
     switch (act) {
       case 'begun':
-        this.#begun.add(what);
+        this.#begun.note(what);
         // An older state of the store knows nothing of what stands on the disk.
         if (isRash === true && !this.#isBack) {
           this.#found('P17', `${machine} loses its image to ${what}, which is not proved yet`);
         }
         return;
       case 'fetched':
-        this.#begun.add(what);
+        this.#begun.note(what);
         this.#written.add(what);
         this.#parts.view.count('image fetched');
         return;
@@ -368,7 +363,7 @@ export class PoolJudge {
       return each.record.host?.uid === slot.hostUid;
     });
     const run = record?.record.host?.status?.run;
-    if (!isUnderWay(slot, run, pool, (what) => this.#begun.has(what))) return;
+    if (!isUnderWay(slot, run, pool, this.#begun)) return;
     this.#found('P6', `${pool}: slot ${slot.number} is given back while ${slot.host} is under way`);
   }
 
@@ -377,9 +372,8 @@ export class PoolJudge {
     if (this.#isBack) return;
     const slot = slotsOf(before).find((each) => each.hostUid === hostUid);
     const record = [...this.#hosts.values()].find((each) => each.record.host?.uid === hostUid);
-    const runs = [slot?.run ?? 0n, record?.record.host?.status?.run?.number ?? 0n];
-    if (runs.some((run) => this.#begun.has(`${hostUid}/${run} ${digest}`))) return;
-    if (runs.some((run) => this.#unclear.has(`${hostUid}/${run}`))) return;
+    const runs = [slot?.run, record?.record.host?.status?.run?.number];
+    if (runs.some((run) => run && this.#begun.mayBe(hostUid, run, digest))) return;
     this.#found('P7', `${before.pool?.name}: ${host} counts as failed, and nothing was written`);
   }
 

@@ -12,10 +12,10 @@ import {
   RunPhase,
   type store,
 } from '@rackwright/messages';
+import { type BegunDeployments, wasInterrupted } from './begun.ts';
 
 interface Parts {
-  /** Whether a disk was written by this deployment, "HOST-UID/RUN DIGEST". */
-  readonly wasBegun: (what: string) => boolean;
+  readonly begun: BegunDeployments;
   readonly found: (rule: string, text: string) => void;
   readonly count: (what: string) => void;
 }
@@ -50,9 +50,9 @@ export class UntouchedRule {
     }
     const run = failedReimage(had?.run, record);
     if (run === undefined) return;
-    const what = `${uid}/${run.number} ${digestOf(before.image)}`;
     const was = this.#reimaged.get(uid);
-    if (was === undefined || this.#parts.wasBegun(what) || wasInterrupted(run)) return;
+    if (was === undefined || wasInterrupted(run)) return;
+    if (this.#parts.begun.mayBe(uid, run.number, digestOf(before.image))) return;
     this.#judge(was, record, run);
   }
 
@@ -72,25 +72,6 @@ export class UntouchedRule {
       found('P10', `${said}, and it is not switched on again: ${steps.join(', ')}`);
     }
   }
-}
-
-/** Whether an attempt to write has ended of which nobody can say what it has done. */
-export function wasInterrupted({ outcome, steps }: Run): boolean {
-  const writing = steps.find(({ name }) => name === 'deploy.write_image');
-  if (writing === undefined || writing.attempt === 0) return false;
-  return writing.interruptions > 0 || outcome !== RunOutcome.FAILED;
-}
-
-/**
- * Whether a run has ended and it is unknown here whether its image was begun: the agent may have
- * answered, and the answer was lost on the way.
- */
-export function mayHaveBegun(run: Run): boolean {
-  if (run.phase !== RunPhase.ENDED) return false;
-  const isBooted = run.steps.some(({ name, attempt }) => {
-    return name === 'power.bootImage' && attempt > 0;
-  });
-  return isBooted || wasInterrupted(run);
 }
 
 /** Whether a failed reimage counts as an illness of the host. */
