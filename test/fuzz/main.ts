@@ -17,7 +17,7 @@ import { allTargets } from './targets.ts';
 const usage = `npm run fuzz -- [--minutes M | --each M] [--target NAME,…] [--seed N] [--workers K]
                 [--inputs N] [--keep]
 npm run fuzz -- --list`;
-/** Inputs that join the corpus at once: the smallest ones that reached new code. */
+/** Longer inputs are not added to the corpus, bytes. */
 const keptBytesMax = 2_048;
 
 const options = {

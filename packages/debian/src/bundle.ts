@@ -1,11 +1,14 @@
-/** Makes one file of a program, and collects the licences of its parts. */
+/**
+ * Bundles a program: one file, or one more for each part that is loaded on demand. Collects the
+ * licences of its parts.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 import { definitionsFromJson } from './definitions.ts';
 
-/** A program in one file, and the parts that it loads only on demand. */
+/** A program's first file, and the parts that it loads only on demand. */
 export interface Bundle {
   readonly code: Uint8Array;
   /** Files beside it. */
@@ -111,6 +114,7 @@ const withoutUnusedParts: Plugin = {
     }
   },
 };
+
 const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
 
 /**
