@@ -110,7 +110,7 @@ export type Token = Message<"rackwright.v1.Token"> & {
   purpose: string;
 
   /**
-   * What there is to see to; empty: nothing.
+   * What needs attention; empty: nothing.
    *
    * @generated from field: string warning = 11;
    */
@@ -148,7 +148,7 @@ export type CreateTokenRequest = Message<"rackwright.v1.CreateTokenRequest"> & {
   validateOnly?: boolean | undefined;
 
   /**
-   * Given again, it is refused with what was made: a secret is told once.
+   * A repeated request is refused and names the token that was made: a secret is shown once.
    *
    * @generated from field: string request_id = 4;
    */
@@ -321,7 +321,7 @@ export const EndSessionsRequestSchema: GenMessage<EndSessionsRequest> = /*@__PUR
  */
 export type EndSessionsResponse = Message<"rackwright.v1.EndSessionsResponse"> & {
   /**
-   * How many sessions there were; 0: nobody of that name was signed in.
+   * How many sign-ins were ended; 0: nobody of that name was signed in.
    *
    * @generated from field: uint32 ended = 1;
    */
@@ -418,7 +418,7 @@ export const WhoAmIResponseSchema: GenMessage<WhoAmIResponse> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_access, 11);
 
 /**
- * Role is what a caller may do; each may do what the one before it may.
+ * Role is what a caller may do; each may also do what the one before it may.
  *
  * @generated from enum rackwright.v1.Role
  */
@@ -451,7 +451,7 @@ export const Role = {
 } as const;
 
 /**
- * Role is what a caller may do; each may do what the one before it may.
+ * Role is what a caller may do; each may also do what the one before it may.
  *
  * @generated from enum rackwright.v1.Role
  */
@@ -510,7 +510,7 @@ export const AccessService: GenService<{
     output: typeof TokenSchema;
   },
   /**
-   * EndSessions signs somebody out of every browser: the next call of each of their sessions is
+   * EndSessions signs somebody out of every browser: the next call of each of their sign-ins is
    * refused, and open streams end within seconds. Who still has a role, or a token, may sign in
    * again.
    *
@@ -522,7 +522,7 @@ export const AccessService: GenService<{
     output: typeof EndSessionsResponseSchema;
   },
   /**
-   * WhoAmI tells the caller how it is known, and what it may do.
+   * WhoAmI tells the caller under which name it is known, and what it may do.
    *
    * @generated from rpc rackwright.v1.AccessService.WhoAmI
    */

@@ -63,7 +63,7 @@ export type AuditRecord = Message<"rackwright.v1.AuditRecord"> & {
 
   /**
    * "ok", or the gRPC status name, as "FAILED_PRECONDITION"; "UNKNOWN" also of a call that was cut
-   * short with the control plane: what came of it is told by the resource.
+   * short with the control plane: the resource shows what came of it.
    *
    * @generated from field: string outcome = 7;
    */
@@ -118,7 +118,7 @@ export type ListAuditRecordsRequest = Message<"rackwright.v1.ListAuditRecordsReq
   pageToken: string;
 
   /**
-   * Each that is given must fit.
+   * Each that is given must match.
    *
    * @generated from field: string actor = 3;
    */
@@ -157,8 +157,8 @@ export type ListAuditRecordsRequest = Message<"rackwright.v1.ListAuditRecordsReq
   endTime?: Timestamp | undefined;
 
   /**
-   * As in ListHostsRequest; it must fit, too. Fields are those of AuditRecord but id. The order is
-   * always from the newest to the oldest.
+   * As in ListHostsRequest; it must match, too. Fields are those of AuditRecord but id. The order
+   * is always from the newest to the oldest.
    *
    * @generated from field: string filter = 10;
    */

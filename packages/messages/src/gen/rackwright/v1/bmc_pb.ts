@@ -346,8 +346,8 @@ export type PowerWebhook = Message<"rackwright.v1.PowerWebhook"> & {
   expectedStatus?: number | undefined;
 
   /**
-   * Where the state stands in the JSON of the answer: names and places, from 0, as "relays.0.on".
-   * Empty: the whole answer is the state.
+   * Where the state stands in the JSON of the answer: names and positions, from 0, as
+   * "relays.0.on". Empty: the whole answer is the state.
    *
    * @generated from field: string state_field = 8;
    */
@@ -488,7 +488,7 @@ export const ConsoleStateSchema: GenEnum<ConsoleState> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_bmc, 1);
 
 /**
- * HealthLevel is as DSP0268 has it.
+ * HealthLevel is a health as DSP0268 defines it.
  *
  * @generated from enum rackwright.v1.HealthLevel
  */
@@ -517,7 +517,7 @@ export const HealthLevel = {
 } as const;
 
 /**
- * HealthLevel is as DSP0268 has it.
+ * HealthLevel is a health as DSP0268 defines it.
  *
  * @generated from enum rackwright.v1.HealthLevel
  */

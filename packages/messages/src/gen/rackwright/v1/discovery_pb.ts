@@ -80,14 +80,14 @@ export type DiscoveredMachine = Message<"rackwright.v1.DiscoveredMachine"> & {
   bmcAddress: string;
 
   /**
-   * Why no rule and no expected host has taken it, or why that failed.
+   * Why no rule and no expected host has accepted it, or why that failed.
    *
    * @generated from field: string not_accepted = 10;
    */
   notAccepted: string;
 
   /**
-   * By what it is told from others: "uuid", "serial" or "mac".
+   * By what it is distinguished from others: "uuid", "serial" or "mac".
    *
    * @generated from field: string identified_by = 11;
    */
@@ -143,7 +143,7 @@ export type AcceptDiscoveredMachineRequest = Message<"rackwright.v1.AcceptDiscov
   requestId: string;
 
   /**
-   * Of the listing that was looked at; empty: whatever it says now.
+   * Of the listing that was read; empty: it is accepted as it is listed now.
    *
    * @generated from field: string etag = 6;
    */
@@ -256,7 +256,7 @@ export const DeleteDiscoveredMachineRequestSchema: GenMessage<DeleteDiscoveredMa
   messageDesc(file_rackwright_v1_discovery, 5);
 
 /**
- * ExpectedHost is one line of a manifest: by what a machine is known, and the host it becomes.
+ * ExpectedHost is one line of a manifest: what identifies a machine, and the host that it becomes.
  *
  * @generated from message rackwright.v1.ExpectedHost
  */
@@ -302,7 +302,7 @@ export type ExpectedHost = Message<"rackwright.v1.ExpectedHost"> & {
   spec?: HostSpec | undefined;
 
   /**
-   * Set once a machine was taken: "hosts/HOST"; empty: still expected.
+   * Set once a machine was accepted: "hosts/HOST"; empty: still expected.
    *
    * @generated from field: string host = 8;
    */
@@ -314,7 +314,7 @@ export type ExpectedHost = Message<"rackwright.v1.ExpectedHost"> & {
   acceptTime?: Timestamp | undefined;
 
   /**
-   * A machine that fits in one trait and differs in another, in words.
+   * A machine that matches in one field and differs in another, for people.
    *
    * @generated from field: string conflict = 10;
    */
@@ -329,8 +329,8 @@ export const ExpectedHostSchema: GenMessage<ExpectedHost> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_discovery, 6);
 
 /**
- * MachineMatch names a machine; all that is given must fit, and one of serial, mac and bmc_address
- * must be given.
+ * MachineMatch names a machine; all that is given must match, and one of serial, mac and
+ * bmc_address must be given.
  *
  * @generated from message rackwright.v1.MachineMatch
  */
@@ -381,16 +381,17 @@ export type DiscoveryPolicy = Message<"rackwright.v1.DiscoveryPolicy"> & {
   machinesMax?: number | undefined;
 
   /**
-   * The first that fits takes the machine; expected hosts go before.
+   * The first that matches accepts the machine; expected hosts go before.
    *
    * @generated from field: repeated rackwright.v1.AcceptanceRule rules = 3;
    */
   rules: AcceptanceRule[];
 
   /**
-   * Where BMCs are, as "10.0.8.0/24" or "fd00:8::/64". A machine says its BMC's address itself: a rule
-   * or an expected host that names none takes only a machine whose address lies in one of these, as a
-   * credential goes to no address that no person has written. Name no network that machines boot from.
+   * Where BMCs are, as "10.0.8.0/24" or "fd00:8::/64". A machine says its BMC's address itself: a
+   * rule or an expected host that names none accepts only a machine whose address lies in one of
+   * these, because a credential is sent only to addresses that a person has given. Name no network
+   * that machines boot from.
    *
    * @generated from field: repeated string bmc_networks = 4;
    */
@@ -405,7 +406,7 @@ export const DiscoveryPolicySchema: GenMessage<DiscoveryPolicy> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_discovery, 8);
 
 /**
- * AcceptanceRule takes machines that look so.
+ * AcceptanceRule accepts machines that match all its fields.
  *
  * @generated from message rackwright.v1.AcceptanceRule
  */
@@ -463,7 +464,7 @@ export type AcceptanceRule = Message<"rackwright.v1.AcceptanceRule"> & {
   spec?: HostSpec | undefined;
 
   /**
-   * Hosts of this rule that may stand at once; further machines wait. 1–10000; unset means 256.
+   * Hosts of this rule that may exist at once; further machines wait. 1–10000; unset means 256.
    *
    * @generated from field: optional uint32 hosts_max = 10;
    */

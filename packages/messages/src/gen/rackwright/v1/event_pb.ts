@@ -37,7 +37,7 @@ export const file_rackwright_v1_event: GenFile = /*@__PURE__*/
  */
 export type Event = Message<"rackwright.v1.Event"> & {
   /**
-   * The same change has the same id, whoever tells it and however often.
+   * The same change has the same id, whichever replica reports it and however often.
    *
    * @generated from field: string id = 1;
    */
@@ -90,7 +90,7 @@ export type Event = Message<"rackwright.v1.Event"> & {
   rack: RackName;
 
   /**
-   * Grows over all events of one record: the store's revision, then the place within the change.
+   * Grows over all events of one record: the store's revision, then the position within the change.
    *
    * @generated from field: string sequence = 9;
    */
@@ -1290,7 +1290,7 @@ export const CertificateIssuedSchema: GenMessage<CertificateIssued> = /*@__PURE_
   messageDesc(file_rackwright_v1_event, 37);
 
 /**
- * ErasureDocumentIssued says that something was signed about erasures, a revocation say.
+ * ErasureDocumentIssued says that something about erasures was signed, for example a revocation.
  *
  * @generated from message rackwright.v1.ErasureDocumentIssued
  */
@@ -1387,8 +1387,8 @@ export type WatchEventsRequest = Message<"rackwright.v1.WatchEventsRequest"> & {
 
   /**
    * Events that match (AIP-160): `type = run-ended AND outcome = failed AND rack = r1`. Fields are
-   * type, subject, host, rack, pool, labels.KEY (of the host), actor, kind, outcome, failure, fault,
-   * state (the new one) and time. Gaps are told whatever the filter says.
+   * type, subject, host, rack, pool, labels.KEY (of the host), actor, kind, outcome, failure,
+   * fault, state (the new one) and time. Gaps are sent whatever the filter says.
    *
    * @generated from field: string filter = 2;
    */
@@ -1448,7 +1448,7 @@ export const WatchEventsResponse_Kind = {
   EVENT: 1,
 
   /**
-   * The watch has begun, and tells all that changes from now on; only its position is set.
+   * The watch has begun, and sends all that changes from now on; only its position is set.
    *
    * @generated from enum value: KIND_STARTED = 2;
    */
@@ -1531,7 +1531,7 @@ export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PUR
   messageDesc(file_rackwright_v1_event, 44);
 
 /**
- * EventType says what kind of change an event tells. Each value has the data of the same name.
+ * EventType says what kind of change an event reports. Each value has the data of the same name.
  *
  * @generated from enum rackwright.v1.EventType
  */
@@ -1743,7 +1743,7 @@ export const EventType = {
 } as const;
 
 /**
- * EventType says what kind of change an event tells. Each value has the data of the same name.
+ * EventType says what kind of change an event reports. Each value has the data of the same name.
  *
  * @generated from enum rackwright.v1.EventType
  */
@@ -1756,7 +1756,7 @@ export const EventTypeSchema: GenEnum<EventType> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_event, 0);
 
 /**
- * GapReason says why changes could not be told.
+ * GapReason says why changes could not be reported.
  *
  * @generated from enum rackwright.v1.GapReason
  */
@@ -1774,7 +1774,7 @@ export const GapReason = {
   COMPACTED: 1,
 
   /**
-   * The store was restored: changes of the lost stretch are told by nobody.
+   * The store was restored: changes of the lost history are never reported.
    *
    * @generated from enum value: GAP_REASON_RESTORED = 2;
    */
@@ -1789,7 +1789,7 @@ export const GapReason = {
 } as const;
 
 /**
- * GapReason says why changes could not be told.
+ * GapReason says why changes could not be reported.
  *
  * @generated from enum rackwright.v1.GapReason
  */
@@ -1802,15 +1802,15 @@ export const GapReasonSchema: GenEnum<GapReason> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_event, 1);
 
 /**
- * EventService tells what has changed, as events that are derived from the stored records.
+ * EventService reports what has changed, as events that are derived from the stored records.
  *
  * @generated from service rackwright.v1.EventService
  */
 export const EventService: GenService<{
   /**
-   * WatchEvents tells every change from now on, or from a position, at least once and in order for
-   * each record, until the caller goes. A caller with a scope is told what concerns it; what leaves
-   * its sight is told as removed.
+   * WatchEvents sends every change from now on, or from a position, at least once and in order for
+   * each record, until the caller goes. A caller with a scope gets the events of that scope; what
+   * leaves the scope is reported as removed.
    *
    * @generated from rpc rackwright.v1.EventService.WatchEvents
    */
@@ -1820,9 +1820,9 @@ export const EventService: GenService<{
     output: typeof WatchEventsResponseSchema;
   },
   /**
-   * ListEvents tells what has happened to one host, rack, pool or the fleet, newest first, as far back
-   * as the store keeps changes of its record: at least the last 64. Where older ones are gone, an
-   * event `gap` stands last.
+   * ListEvents lists what has happened to one host, rack, pool or the fleet, newest first, as far
+   * back as the store keeps changes of its record: at least the last 64. Where older ones are gone,
+   * an event `gap` comes last.
    *
    * @generated from rpc rackwright.v1.EventService.ListEvents
    */

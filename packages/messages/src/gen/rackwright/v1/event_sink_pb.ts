@@ -96,14 +96,14 @@ export type EventSinkSpec = Message<"rackwright.v1.EventSinkSpec"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * As in WatchEventsRequest; empty: all events. Gaps come whatever it says.
+   * As in WatchEventsRequest; empty: all events. Gaps are sent whatever it says.
    *
    * @generated from field: string filter = 3;
    */
   filter: string;
 
   /**
-   * Nothing is delivered; what comes meanwhile is, afterwards.
+   * Nothing is delivered; what changes meanwhile is delivered afterwards.
    *
    * @generated from field: bool paused = 4;
    */
@@ -164,7 +164,7 @@ export const NatsTargetSchema: GenMessage<NatsTarget> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_event_sink, 3);
 
 /**
- * EventSinkStatus is how a sink fares.
+ * EventSinkStatus is the state of the deliveries to a sink.
  *
  * @generated from message rackwright.v1.EventSinkStatus
  */
@@ -207,7 +207,7 @@ export const EventSinkStatusSchema: GenMessage<EventSinkStatus> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_event_sink, 4);
 
 /**
- * DeadLetter is an event that a sink was given up on.
+ * DeadLetter is an event whose delivery to a sink was given up.
  *
  * @generated from message rackwright.v1.DeadLetter
  */
@@ -580,7 +580,7 @@ export const DropDeadLettersResponseSchema: GenMessage<DropDeadLettersResponse> 
  */
 export const EventSinkService: GenService<{
   /**
-   * CreateEventSink makes a sink. It is told of everything that changes from then on.
+   * CreateEventSink makes a sink. It gets every change from then on.
    *
    * @generated from rpc rackwright.v1.EventSinkService.CreateEventSink
    */
@@ -590,7 +590,7 @@ export const EventSinkService: GenService<{
     output: typeof EventSinkSchema;
   },
   /**
-   * GetEventSink reads a sink, with how it fares.
+   * GetEventSink reads a sink, with the state of its deliveries.
    *
    * @generated from rpc rackwright.v1.EventSinkService.GetEventSink
    */
@@ -610,8 +610,8 @@ export const EventSinkService: GenService<{
     output: typeof ListEventSinksResponseSchema;
   },
   /**
-   * UpdateEventSink changes the fields that the mask names. What has not been delivered is delivered
-   * as the sink then says.
+   * UpdateEventSink changes the fields that the mask names. What is not delivered yet is delivered
+   * as the changed sink says.
    *
    * @generated from rpc rackwright.v1.EventSinkService.UpdateEventSink
    */
@@ -631,7 +631,7 @@ export const EventSinkService: GenService<{
     output: typeof EventSinkSchema;
   },
   /**
-   * ListDeadLetters reads the events that a sink was given up on, page by page.
+   * ListDeadLetters reads the events whose delivery to a sink was given up, page by page.
    *
    * @generated from rpc rackwright.v1.EventSinkService.ListDeadLetters
    */

@@ -69,8 +69,8 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
   priorityOverrides: { [key: string]: number };
 
   /**
-   * The same for hosts with the label "pool"; they go before those of the fleet, and a host's own
-   * before both.
+   * The same for hosts with the label "pool"; they take precedence over those of the fleet, and a
+   * host's own over both.
    *
    * @generated from field: repeated rackwright.v1.PoolCleaning pools = 2;
    */
@@ -90,7 +90,7 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
 
   /**
    * How the registries that images of hosts come from are asked. One that is not named is asked by
-   * HTTPS and as nobody.
+   * HTTPS and anonymously.
    *
    * @generated from field: repeated rackwright.v1.ImageRegistry registries = 5;
    */
@@ -104,7 +104,7 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
   verification?: VerificationPolicy | undefined;
 
   /**
-   * What certificates say beside what was seen.
+   * What certificates state beside what was observed.
    *
    * @generated from field: rackwright.v1.ErasureReport erasure_report = 7;
    */
@@ -177,7 +177,7 @@ export type ImageRegistry = Message<"rackwright.v1.ImageRegistry"> & {
   registry: string;
 
   /**
-   * "credentials/CREDENTIAL"; empty: as nobody.
+   * "credentials/CREDENTIAL"; empty: anonymously.
    *
    * @generated from field: string credential = 2;
    */
@@ -221,7 +221,7 @@ export const ImageRegistrySchema: GenMessage<ImageRegistry> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 3);
 
 /**
- * ImageMirror is another place of the images of a registry.
+ * ImageMirror is another location of the images of a registry.
  *
  * @generated from message rackwright.v1.ImageMirror
  */

@@ -337,14 +337,15 @@ export type HostSpec = Message<"rackwright.v1.HostSpec"> & {
   deletion?: DeletionPolicy | undefined;
 
   /**
-   * Where an image comes onto. Unset: the host must have just one disk that can be written.
+   * The disk that an image is written to. Unset: the host must have just one disk that can be
+   * written.
    *
    * @generated from field: rackwright.v1.RootDiskHints root_disk = 9;
    */
   rootDisk?: RootDiskHints | undefined;
 
   /**
-   * How power is taken from its running system. Unset: as the fields of it say when unset.
+   * How power is taken from its running system. Unset: as if each of its fields were unset.
    *
    * @generated from field: rackwright.v1.ShutdownPolicy shutdown = 10;
    */
@@ -529,7 +530,8 @@ export type AfterFailure = Message<"rackwright.v1.AfterFailure"> & {
   runnerUntil?: Timestamp | undefined;
 
   /**
-   * What it may be powered on into without further words: "runner". Rescue boots no disk either.
+   * What it may be powered on into without a further request: "runner". Rescue boots no disk
+   * either.
    *
    * @generated from field: string boot_only = 2;
    */
@@ -877,7 +879,7 @@ export type HostStatus = Message<"rackwright.v1.HostStatus"> & {
 
   /**
    * The host was booted into rescue, and the goal leaves it alone until a person says what it shall
-   * be instead (retry, clean, provision …). Power off, on or reset say nothing of that.
+   * be instead (retry, clean, provision …). Power off, on or reset do not change that.
    *
    * @generated from field: bool in_rescue = 21;
    */
@@ -1114,15 +1116,15 @@ export type ListHostsRequest = Message<"rackwright.v1.ListHostsRequest"> & {
   rack: RackName;
 
   /**
-   * Lists the hosts that match (AIP-160): `state = available AND labels.site = fra1`. Comparisons are
-   * = != < <= > >=, joined by AND, OR, NOT (or "-") and parentheses, which AND beside OR needs. A
-   * star at the start or the end of a value stands for any text. Fields are name, uid, rack,
-   * credential, labels.KEY, bmc.address, goal, retired, state, dirty, power (true: on), claim, image,
-   * run (the kind of the one that holds the host), waiting (for what), failure (type of the last
-   * one), held, deleting, create_time and update_time. `:` asks lists and maps for what they have:
-   * boot_macs:MAC, serial:TEXT, fault:TYPE, labels:KEY; FIELD:* asks whether the field is set. !=
+   * Lists the hosts that match (AIP-160): `state = available AND labels.site = fra1`. Comparisons
+   * are = != < <= > >=, joined by AND, OR, NOT (or "-") and parentheses, which AND beside OR needs.
+   * A star at the start or the end of a value stands for any text. Fields are name, uid, rack,
+   * credential, labels.KEY, bmc.address, goal, retired, state, dirty, power (true: on), claim,
+   * image, run (the kind of the one that holds the host), waiting (for what), failure (type of the
+   * last one), held, deleting, create_time and update_time. `:` tests what lists and maps contain:
+   * boot_macs:MAC, serial:TEXT, fault:TYPE, labels:KEY; FIELD:* tests whether the field is set. !=
    * holds wherever = does not, so where the field is unset, too. Values with spaces, parentheses or
-   * commas stand in quotation marks. At most 2048 characters.
+   * commas are put in quotation marks. At most 2048 characters.
    *
    * @generated from field: string filter = 4;
    */
@@ -1130,8 +1132,8 @@ export type ListHostsRequest = Message<"rackwright.v1.ListHostsRequest"> & {
 
   /**
    * Fields of the filter with one value each, at most four, as "state, create_time desc" (AIP-132);
-   * then the name. Empty: by name. What changes while the pages are read may come twice or not at
-   * all, where its place in the order changes.
+   * then the name. Empty: by name. A host whose position in the order changes while the pages are
+   * read may come twice or not at all.
    *
    * @generated from field: string order_by = 5;
    */
@@ -1175,7 +1177,8 @@ export type ListHostsResponse = Message<"rackwright.v1.ListHostsResponse"> & {
   nextPageToken: string;
 
   /**
-   * With the first page: hosts that no page can tell. A caller with a scope is told of none.
+   * With the first page: hosts that cannot be decoded, so that no page contains them. Empty for a
+   * caller with a scope.
    *
    * @generated from field: repeated rackwright.v1.UnreadableHost unreadable = 3;
    */
@@ -1265,7 +1268,7 @@ export type CountHostsResponse = Message<"rackwright.v1.CountHostsResponse"> & {
   groupsLeftOut: number;
 
   /**
-   * Hosts whose record cannot be decoded; they are in no group. A caller with a scope is told 0.
+   * Hosts whose record cannot be decoded; they are in no group. Always 0 for a caller with a scope.
    *
    * @generated from field: uint32 unreadable = 4;
    */
@@ -1726,7 +1729,7 @@ export type HoldHostRequest = Message<"rackwright.v1.HoldHostRequest"> & {
   reason: string;
 
   /**
-   * Must lie ahead; unset: until a person lifts it.
+   * In the future; unset: until a person lifts it.
    *
    * @generated from field: google.protobuf.Timestamp until = 4;
    */
@@ -1824,9 +1827,9 @@ export type WatchHostsRequest = Message<"rackwright.v1.WatchHostsRequest"> & {
   name: string;
 
   /**
-   * As in ListHostsRequest: hosts that match. One that matches no more is sent as deleted. A watch
-   * that was resumed sends so each host that changes and does not match, whether or not it was told
-   * before.
+   * As in ListHostsRequest: hosts that match. One that no longer matches is sent as deleted. A
+   * resumed watch sends as deleted each host that changes and does not match, whether or not it was
+   * sent before.
    *
    * @generated from field: string filter = 3;
    */
@@ -1899,7 +1902,7 @@ export const WatchHostsResponse_Kind = {
   UPDATED: 1,
 
   /**
-   * A host that is gone, or matches the filter no more; only its name is set.
+   * A host that is gone, or no longer matches the filter; only its name is set.
    *
    * @generated from enum value: KIND_DELETED = 2;
    */
@@ -2140,7 +2143,7 @@ export type SetHostPowerRequest = Message<"rackwright.v1.SetHostPowerRequest"> &
   requestId: string;
 
   /**
-   * With off and reset: goes before the host's spec, field by field.
+   * With off and reset: takes precedence over the host's spec, field by field.
    *
    * @generated from field: rackwright.v1.ShutdownPolicy shutdown = 5;
    */
@@ -2499,7 +2502,7 @@ export const HostState = {
   PROVISIONED: 4,
 
   /**
-   * Someone else's care.
+   * In someone else's care.
    *
    * @generated from enum value: HOST_STATE_EXTERNAL = 5;
    */
@@ -2801,7 +2804,7 @@ export const FaultClearing = {
   BY_TYPE: 1,
 
   /**
-   * That, or the success of any run that the system has not started for itself.
+   * That, or the success of any run that the system did not start by itself.
    *
    * @generated from enum value: FAULT_CLEARING_ANY_RUN = 2;
    */
@@ -2968,7 +2971,7 @@ export const GivenUpCauseSchema: GenEnum<GivenUpCause> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_host, 10);
 
 /**
- * HostView says how much is told of each host of a list (AIP-157).
+ * HostView says how much of each host a list contains (AIP-157).
  *
  * @generated from enum rackwright.v1.HostView
  */
@@ -2981,7 +2984,8 @@ export const HostView = {
   UNSPECIFIED: 0,
 
   /**
-   * Without inventory, boots and burn-ins, which are most of a host and read apart.
+   * Without inventory, boots and burn-ins, which make up most of a host and are read by calls of
+   * their own.
    *
    * @generated from enum value: HOST_VIEW_BASIC = 1;
    */
@@ -2994,7 +2998,7 @@ export const HostView = {
 } as const;
 
 /**
- * HostView says how much is told of each host of a list (AIP-157).
+ * HostView says how much of each host a list contains (AIP-157).
  *
  * @generated from enum rackwright.v1.HostView
  */
@@ -3391,10 +3395,10 @@ export const HostService: GenService<{
     output: typeof HostInventorySchema;
   },
   /**
-   * WatchHostConsole shows the serial console of a host as its BMC hears it, read only: first what the
-   * agent has kept of it, then what comes, until the caller goes. It throws nobody out and gives way to
-   * work on the host: while the console cannot be heard, it says so and tries again. Fails as
-   * ReadHostBmc does.
+   * WatchHostConsole shows the serial console of a host as its BMC hears it, read only: first what
+   * the agent has kept of it, then what comes, until the caller goes. It ends no other session with
+   * the BMC and gives way to work on the host: while the console cannot be read, it says so and
+   * tries again. Fails as ReadHostBmc does.
    *
    * @generated from rpc rackwright.v1.HostService.WatchHostConsole
    */

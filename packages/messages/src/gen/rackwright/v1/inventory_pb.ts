@@ -86,7 +86,7 @@ export type Inventory = Message<"rackwright.v1.Inventory"> & {
   memoryModules: MemoryModule[];
 
   /**
-   * Firmware of the board as the system sees it: BIOS and BMC. That of a disk stands with the disk.
+   * Firmware of the board as the system reads it: BIOS and BMC. That of a disk is part of the disk.
    *
    * @generated from field: repeated rackwright.v1.FirmwareVersion firmware = 12;
    */
@@ -170,7 +170,7 @@ export const FirmwareVersionSchema: GenMessage<FirmwareVersion> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 2);
 
 /**
- * LldpNeighbor is who says at the other end of a cable that it is there (IEEE 802.1AB). Whoever is on
+ * LldpNeighbor is what announces itself at the other end of a cable (IEEE 802.1AB). Whoever is on
  * the cable can forge it, so nothing is decided by it.
  *
  * @generated from message rackwright.v1.LldpNeighbor
@@ -1145,7 +1145,7 @@ export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*
   messageDesc(file_rackwright_v1_inventory, 20);
 
 /**
- * PartKind is a kind of part that is compared, and whose changes are told.
+ * PartKind is a kind of part that is compared, and whose changes are reported.
  *
  * @generated from enum rackwright.v1.PartKind
  */
@@ -1184,7 +1184,7 @@ export const PartKind = {
 } as const;
 
 /**
- * PartKind is a kind of part that is compared, and whose changes are told.
+ * PartKind is a kind of part that is compared, and whose changes are reported.
  *
  * @generated from enum rackwright.v1.PartKind
  */
@@ -1197,7 +1197,7 @@ export const PartKindSchema: GenEnum<PartKind> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_inventory, 0);
 
 /**
- * PartMatch is what host and BMC make of a part.
+ * PartMatch is whether host and BMC agree on a part.
  *
  * @generated from enum rackwright.v1.PartMatch
  */
@@ -1233,7 +1233,7 @@ export const PartMatch = {
 } as const;
 
 /**
- * PartMatch is what host and BMC make of a part.
+ * PartMatch is whether host and BMC agree on a part.
  *
  * @generated from enum rackwright.v1.PartMatch
  */
@@ -1246,7 +1246,7 @@ export const PartMatchSchema: GenEnum<PartMatch> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_inventory, 1);
 
 /**
- * StorageSource is who shows storage.
+ * StorageSource is where a sign of storage was found.
  *
  * @generated from enum rackwright.v1.StorageSource
  */
@@ -1280,7 +1280,7 @@ export const StorageSource = {
 } as const;
 
 /**
- * StorageSource is who shows storage.
+ * StorageSource is where a sign of storage was found.
  *
  * @generated from enum rackwright.v1.StorageSource
  */

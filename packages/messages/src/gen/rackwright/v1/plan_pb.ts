@@ -97,7 +97,7 @@ export type Plan = Message<"rackwright.v1.Plan"> & {
   refused: string;
 
   /**
-   * What to know beside that: steps that are not known before the runner is up, and the like.
+   * What else to know: steps that are not known before the runner is up, and the like.
    *
    * @generated from field: repeated string notes = 12;
    */
@@ -590,8 +590,8 @@ export const PlanService: GenService<{
     output: typeof PlanSchema;
   },
   /**
-   * StartPlan starts exactly this. Refused when the host is not as it was any more, with the
-   * difference.
+   * StartPlan starts exactly the run of this plan. Refused when the host is not as it was any more,
+   * with the difference.
    *
    * @generated from rpc rackwright.v1.PlanService.StartPlan
    */

@@ -90,9 +90,9 @@ export const PoolSchema: GenMessage<Pool> = /*@__PURE__*/
  */
 export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
   /**
-   * Which hosts it may hold. Of those that another pool selects too it keeps what it holds. Of two
-   * without a size neither takes such a host; one with a size leaves it to one without; of two with
-   * a size the first one has it.
+   * Which hosts it may hold. A host that two pools select stays with the one that holds it. If none
+   * does: of two without a size neither takes the host; one with a size leaves it to one without;
+   * of two with a size the first one takes it.
    *
    * @generated from field: rackwright.v1.HostSelector hosts = 1;
    */
@@ -106,7 +106,7 @@ export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
   size?: number | undefined;
 
   /**
-   * OCI reference by tag, which is looked at again and again, or by digest; or the URL of a disk
+   * OCI reference by tag, which is resolved again and again, or by digest; or the URL of a disk
    * image with its digest, "https://HOST/PATH#sha256=HEX".
    *
    * @generated from field: string image = 3;
@@ -126,7 +126,7 @@ export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
   pins: { [key: string]: string };
 
   /**
-   * How often a tag is looked at; unset: 5 minutes.
+   * How often a tag is resolved; unset: 5 minutes.
    *
    * @generated from field: google.protobuf.Duration poll_interval = 6;
    */
@@ -226,8 +226,8 @@ export type RolloutPolicy = Message<"rackwright.v1.RolloutPolicy"> & {
   gate?: RolloutGate | undefined;
 
   /**
-   * How long a written host may take to be healthy, and then be ill in all before its slot is free;
-   * unset: 15 minutes.
+   * How long a written host may take to be healthy, and then be unhealthy in all before its slot is
+   * free; unset: 15 minutes.
    *
    * @generated from field: google.protobuf.Duration health_timeout = 10;
    */
@@ -356,7 +356,7 @@ export type RolloutGate = Message<"rackwright.v1.RolloutGate"> & {
 
   /**
    * A host that has waited so long gives its slot back; unset: 24 hours. One that was let through,
-   * and waits for the next window alone, keeps it.
+   * and waits only for the next window, keeps it.
    *
    * @generated from field: google.protobuf.Duration deadline = 2;
    */
@@ -552,7 +552,8 @@ export const PoolConditionSchema: GenMessage<PoolCondition> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 9);
 
 /**
- * RolloutSlot is the right to take one host out. It stands here before anything is asked of the host.
+ * RolloutSlot is the right to take one host out. It is recorded here before anything is asked of
+ * the host.
  *
  * @generated from message rackwright.v1.RolloutSlot
  */
@@ -834,7 +835,7 @@ export type RolloutPlan = Message<"rackwright.v1.RolloutPlan"> & {
   hosts: PlannedRollout[];
 
   /**
-   * What is likely not meant so: "no host goes in wave canary".
+   * What is probably not intended: "no host goes in wave canary".
    *
    * @generated from field: repeated string warnings = 6;
    */
@@ -886,7 +887,7 @@ export type PlannedRollout = Message<"rackwright.v1.PlannedRollout"> & {
   toImage: string;
 
   /**
-   * Why it could not go even with a free slot; empty: it waits for a slot alone.
+   * Why it could not go even with a free slot; empty: it waits only for a slot.
    *
    * @generated from field: string blocked_because = 6;
    */
@@ -901,7 +902,7 @@ export type PlannedRollout = Message<"rackwright.v1.PlannedRollout"> & {
 
   /**
    * Disks that would stay as they are. Those of which the runner alone will see which one is
-   * written (hints by path) stand in neither list.
+   * written (hints by path) are in neither list.
    *
    * @generated from field: repeated string kept_disks = 8;
    */
@@ -1391,9 +1392,9 @@ export type PlanRolloutRequest = Message<"rackwright.v1.PlanRolloutRequest"> & {
   name: string;
 
   /**
-   * What the pool would be: one to be made, as CreatePool takes it but for its name, or with `name`
-   * changed, as UpdatePool does it. Nothing is kept of it; an image by tag is looked up. Asks for an
-   * operator.
+   * The pool to plan for: a new one as CreatePool takes it, without its name; or, with `name`, the
+   * changed fields as UpdatePool takes them. It is not stored; an image by tag is resolved. Needs
+   * the role operator.
    *
    * @generated from field: rackwright.v1.Pool pool = 2;
    */
@@ -1529,8 +1530,8 @@ export const PoolService: GenService<{
     output: typeof PoolSchema;
   },
   /**
-   * DeletePool starts nothing any more, gives its hosts back once their runs have ended, and goes.
-   * What the hosts run stays as it is.
+   * DeletePool starts nothing more, gives the hosts back once their runs have ended, then removes
+   * the pool. What the hosts run stays as it is.
    *
    * @generated from rpc rackwright.v1.PoolService.DeletePool
    */
@@ -1580,7 +1581,7 @@ export const PoolService: GenService<{
     output: typeof PoolSchema;
   },
   /**
-   * ListPoolHosts says of each host of the pool where it stands and what it waits for.
+   * ListPoolHosts says of each host of the pool how far it is and what it waits for.
    *
    * @generated from rpc rackwright.v1.PoolService.ListPoolHosts
    */
@@ -1590,7 +1591,7 @@ export const PoolService: GenService<{
     output: typeof ListPoolHostsResponseSchema;
   },
   /**
-   * ListDeployHistory is the whole history, without the cut of the pool's own view.
+   * ListDeployHistory lists the whole history, of which the pool itself shows the newest entries.
    *
    * @generated from rpc rackwright.v1.PoolService.ListDeployHistory
    */
@@ -1600,8 +1601,8 @@ export const PoolService: GenService<{
     output: typeof ListDeployHistoryResponseSchema;
   },
   /**
-   * PlanRollout says what the pool would do, in which order, or what one would do that is not made
-   * or changed so yet; nothing is changed by looking.
+   * PlanRollout says what the pool would do and in which order, also for a pool that is not created
+   * or changed yet. It changes nothing.
    *
    * @generated from rpc rackwright.v1.PoolService.PlanRollout
    */

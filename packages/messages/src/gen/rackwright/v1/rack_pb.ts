@@ -106,7 +106,7 @@ export type RackSpec = Message<"rackwright.v1.RackSpec"> & {
   powerMismatch: PowerMismatchPolicy;
 
   /**
-   * Seconds between two looks at each host's power: 10–3600; unset means 60, 0 switches it off.
+   * Seconds between two polls of each host's power: 10–3600; unset means 60, 0 switches it off.
    *
    * @generated from field: optional uint32 power_sync_seconds = 5;
    */
@@ -149,13 +149,13 @@ export const RackLimitsSchema: GenMessage<RackLimits> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 2);
 
 /**
- * WipeBudget bounds how many hosts begin to be wiped in any stretch of time.
+ * WipeBudget bounds how many hosts begin to be wiped within any period.
  *
  * @generated from message rackwright.v1.WipeBudget
  */
 export type WipeBudget = Message<"rackwright.v1.WipeBudget"> & {
   /**
-   * Hosts in the stretch; 0 lets none begin.
+   * Hosts in one period; 0 lets none begin.
    *
    * @generated from field: uint32 hosts = 1;
    */
@@ -288,7 +288,7 @@ export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
   agentVersion: string;
 
   /**
-   * A second agent with the same identity was refused, in words.
+   * That a second agent with the same identity was refused, for people.
    *
    * @generated from field: string duplicate_agent = 5;
    */
@@ -641,8 +641,8 @@ export type WatchRacksRequest = Message<"rackwright.v1.WatchRacksRequest"> & {
   position: string;
 
   /**
-   * As in ListRacksRequest. A rack that matches no more is sent as deleted. A watch that was resumed
-   * sends so each rack that changes and does not match, whether or not it was told before.
+   * As in ListRacksRequest. A rack that no longer matches is sent as deleted. A resumed watch sends
+   * as deleted each rack that changes and does not match, whether or not it was sent before.
    *
    * @generated from field: string filter = 2;
    */
@@ -1020,7 +1020,7 @@ export type PrefetchedImage = Message<"rackwright.v1.PrefetchedImage"> & {
   asOfTime?: Timestamp | undefined;
 
   /**
-   * "racks/RACK", whose it is.
+   * The rack, as "racks/RACK".
    *
    * @generated from field: string rack = 12;
    */
@@ -1235,7 +1235,7 @@ export const RackService: GenService<{
     output: typeof RackSchema;
   },
   /**
-   * WatchRacks tells every rack, then every change, until the caller goes.
+   * WatchRacks sends every rack, then every change, until the caller goes.
    *
    * @generated from rpc rackwright.v1.RackService.WatchRacks
    */
@@ -1327,7 +1327,8 @@ export const RackService: GenService<{
     output: typeof ListPrefetchedImagesResponseSchema;
   },
   /**
-   * DropPrefetchedImage takes one back; its blobs stay in the cache until the room is needed.
+   * DropPrefetchedImage ends a prefetch; the blobs of the image stay in the cache until it needs
+   * room.
    *
    * @generated from rpc rackwright.v1.RackService.DropPrefetchedImage
    */

@@ -260,7 +260,7 @@ export type Waiting = Message<"rackwright.v1.Waiting"> & {
   since?: Timestamp | undefined;
 
   /**
-   * Place in the queue, from 1; unset where nothing queues.
+   * Position in the queue, from 1; unset where nothing queues.
    *
    * @generated from field: optional uint32 position = 4;
    */
@@ -407,7 +407,7 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
   onTimeout: string;
 
   /**
-   * Runs only when this holds as the step's turn comes; empty: always.
+   * Runs only if this holds when the run reaches the step; empty: always.
    *
    * @generated from field: string condition = 27;
    */
@@ -785,7 +785,7 @@ export type OwnCleanStep = Message<"rackwright.v1.OwnCleanStep"> & {
   arguments: string[];
 
   /**
-   * At most 64 variables; no place for a secret.
+   * At most 64 variables. Put no secret here.
    *
    * @generated from field: map<string, string> environment = 5;
    */
@@ -849,7 +849,8 @@ export const OwnCleanStepSchema: GenMessage<OwnCleanStep> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_run, 11);
 
 /**
- * StepArgument describes one argument of a step. Values travel as text and are checked when asked.
+ * StepArgument describes one argument of a step. Values travel as text and are checked with the
+ * request.
  *
  * @generated from message rackwright.v1.StepArgument
  */
@@ -1334,8 +1335,8 @@ export const ShutdownOutcome = {
   STOPPED: 1,
 
   /**
-   * It was off when it was looked at: nobody had to be asked, or an attempt that had asked was cut
-   * short.
+   * It was already off when its power was read: no soft off was needed, or an attempt that had sent
+   * one was cut short.
    *
    * @generated from enum value: SHUTDOWN_OUTCOME_WAS_OFF = 2;
    */

@@ -192,7 +192,7 @@ export const RotateSecretsKeyRequestSchema: GenMessage<RotateSecretsKeyRequest> 
   messageDesc(file_rackwright_v1_secrets, 4);
 
 /**
- * SecretsService tells and changes the key under which secrets are kept. Keys themselves go neither
+ * SecretsService shows and changes the key under which secrets are kept. Keys themselves go neither
  * in nor out: they are read where the configuration says.
  *
  * @generated from service rackwright.v1.SecretsService
@@ -210,7 +210,7 @@ export const SecretsService: GenService<{
   },
   /**
    * RotateSecretsKey reads the keys' source again; its first key becomes the one that seals, once
-   * every replica has it. Secrets then move to it by themselves. Said again, it goes on.
+   * every replica has it. Secrets then move to it by themselves. A repeated call continues it.
    *
    * @generated from rpc rackwright.v1.SecretsService.RotateSecretsKey
    */

@@ -55,7 +55,7 @@ export type Template = Message<"rackwright.v1.Template"> & {
   labels: { [key: string]: string };
 
   /**
-   * The YAML text, at most 64 KiB; what it may say stands in the template reference.
+   * The YAML text, at most 64 KiB; the template reference says what it may contain.
    *
    * @generated from field: string source = 7;
    */
@@ -401,7 +401,7 @@ export const DeleteTemplateRequestSchema: GenMessage<DeleteTemplateRequest> = /*
  */
 export const TemplateService: GenService<{
   /**
-   * CreateTemplate checks the whole text first; every problem is told with its line and column.
+   * CreateTemplate checks the whole text first; every problem is reported with its line and column.
    *
    * @generated from rpc rackwright.v1.TemplateService.CreateTemplate
    */

@@ -474,7 +474,7 @@ export type Observations = Message<"rackwright.agent.v1.Observations"> & {
   bootTrace?: BootTrace | undefined;
 
   /**
-   * As a look at power found it; told when it changes. Unset: the BMC does not say.
+   * As the last poll of the power found it; reported when it changes. Unset: the BMC does not say.
    *
    * @generated from field: rackwright.v1.HardwareHealth hardware_health = 13;
    */
@@ -677,7 +677,7 @@ export type RunnerRefused = Message<"rackwright.agent.v1.RunnerRefused"> & {
   bootOperationId: OperationId;
 
   /**
-   * Why, for a person; of each boot the first refusal is told.
+   * Why, for a person; of each boot the first refusal is reported.
    *
    * @generated from field: string message = 2;
    */
@@ -692,7 +692,7 @@ export const RunnerRefusedSchema: GenMessage<RunnerRefused> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_report, 12);
 
 /**
- * BmcHealth says whether the agent can talk with the host's BMC; told when it changes.
+ * BmcHealth says whether the agent can talk with the host's BMC; reported when it changes.
  *
  * @generated from message rackwright.agent.v1.BmcHealth
  */

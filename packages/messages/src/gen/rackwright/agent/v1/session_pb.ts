@@ -746,7 +746,7 @@ export type LeaseRenewal = Message<"rackwright.agent.v1.LeaseRenewal"> & {
   durationMs: number;
 
   /**
-   * The store's latest revision: what the agent has been told must never be gone again. 0: unknown.
+   * The store's latest revision: what the agent has been sent must never be lost again. 0: unknown.
    *
    * @generated from field: uint64 revision = 3;
    */
@@ -776,7 +776,8 @@ export const LeaseRenewalSchema: GenMessage<LeaseRenewal> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 12);
 
 /**
- * PowerSync says whose power the agent looks at by itself, and how often. Each one replaces the last.
+ * PowerSync says which hosts' power the agent polls by itself, and how often. Each one replaces the
+ * last.
  *
  * @generated from message rackwright.agent.v1.PowerSync
  */
@@ -841,7 +842,7 @@ export const PowerSyncHostSchema: GenMessage<PowerSyncHost> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 14);
 
 /**
- * PowerDigest closes one round of looks: where it differs from what the control plane has, a report
+ * PowerDigest closes one round of polls: where it differs from what the control plane has, a report
  * was lost, and the digest stands for it.
  *
  * @generated from message rackwright.agent.v1.PowerDigest
@@ -1266,7 +1267,7 @@ export type StepLog = Message<"rackwright.agent.v1.StepLog"> & {
   hostUid: HostUid;
 
   /**
-   * Where in the whole output it begins.
+   * Its offset in the whole output.
    *
    * @generated from field: uint64 offset = 3;
    */
@@ -1654,7 +1655,7 @@ export const WatchConsoleSchema: GenMessage<WatchConsole> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 36);
 
 /**
- * EndConsole: nobody looks any more.
+ * EndConsole: nobody watches any more.
  *
  * @generated from message rackwright.agent.v1.EndConsole
  */
@@ -1673,8 +1674,8 @@ export const EndConsoleSchema: GenMessage<EndConsole> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_session, 37);
 
 /**
- * ConsoleTaken: of what this session's ConsoleOutput have brought, so many bytes in all have been
- * taken. The agent sends only so many beyond that, and leaves out what is more.
+ * ConsoleTaken says how many bytes of this session's ConsoleOutput messages have been taken in all.
+ * The agent sends only so many beyond that, and leaves out the rest.
  *
  * @generated from message rackwright.agent.v1.ConsoleTaken
  */

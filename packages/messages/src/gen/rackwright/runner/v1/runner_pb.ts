@@ -589,7 +589,7 @@ export type StepLog = Message<"rackwright.runner.v1.StepLog"> & {
   operationId: OperationId;
 
   /**
-   * Where in the whole output it begins.
+   * Its offset in the whole output.
    *
    * @generated from field: uint64 offset = 2;
    */

@@ -258,8 +258,8 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
 
   /**
    * Since then a restored store has been accepted, which does not know whether this host was taken
-   * into use in the lost stretch: neither goal nor pool boots, erases or rewrites it before a person
-   * says so.
+   * into use in the lost history: neither goal nor pool boots, erases or rewrites it before a
+   * person says so.
    *
    * @generated from field: google.protobuf.Timestamp look_first_since = 50;
    */
@@ -303,7 +303,7 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
   plannedDeletion?: PlannedErasure | undefined;
 
   /**
-   * Runs that ended in the very turn in which another began, so that they never stood as the host's
+   * Runs that ended in the very pass in which another began, so that they never stood as the host's
    * run once they had ended; kept until their own records are written.
    *
    * @generated from field: repeated rackwright.v1.Run finished_runs = 70;
@@ -318,7 +318,7 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
   call?: WebhookCall | undefined;
 
   /**
-   * Operations whose attempt ended without their word, at most 4: it is told in the timeline once,
+   * Operations whose attempt ended without their word, at most 4: it is added to the timeline once,
    * when it comes, and changes nothing.
    *
    * @generated from field: repeated string open_operations = 72;
@@ -632,7 +632,8 @@ export const ReplacedImageSchema: GenMessage<ReplacedImage> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 6);
 
 /**
- * WebhookCall is the slot of a webhook's call: written before it is made, as an operation is.
+ * WebhookCall is the one call of a webhook under way: written before it is made, as an operation
+ * is.
  *
  * @generated from message rackwright.store.v1.WebhookCall
  */
@@ -852,7 +853,7 @@ export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 12);
 
 /**
- * OperationRecord is the slot of the exclusive operation (rule R3: written before it is sent).
+ * OperationRecord is the exclusive operation of a host (rule R3: written before it is sent).
  *
  * @generated from message rackwright.store.v1.OperationRecord
  */
@@ -1076,7 +1077,7 @@ export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
   fleet?: Fleet | undefined;
 
   /**
-   * Wipes begun in the stretch of the budget.
+   * Wipes begun in the period of the budget.
    *
    * @generated from field: repeated rackwright.store.v1.Slot wipes = 2;
    */
@@ -1088,7 +1089,7 @@ export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
   requestIds: string[];
 
   /**
-   * Runs that wait for a place in the budget, oldest first.
+   * Runs that wait for a slot of the budget, oldest first.
    *
    * @generated from field: repeated rackwright.store.v1.Slot wipes_queued = 4;
    */
@@ -1103,7 +1104,7 @@ export const FleetRecordSchema: GenMessage<FleetRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 16);
 
 /**
- * Slot is a place that a run of a host takes in a limit, or waits for.
+ * Slot is the right of a run to be one of those that a limit counts, or the run's wait for it.
  *
  * @generated from message rackwright.store.v1.Slot
  */
@@ -1219,7 +1220,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
   sessionTime?: Timestamp | undefined;
 
   /**
-   * Runs that hold a place of the limit, and those that queue for one, oldest first.
+   * Runs that hold a slot of the limit, and those that queue for one, oldest first.
    *
    * @generated from field: repeated rackwright.store.v1.Slot running = 8;
    */
@@ -1231,7 +1232,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
   queued: Slot[];
 
   /**
-   * Wipes begun in the stretch of the budget.
+   * Wipes begun in the period of the budget.
    *
    * @generated from field: repeated rackwright.store.v1.Slot wipes = 10;
    */
@@ -1255,7 +1256,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
   acceptedStore?: StoreAccepted | undefined;
 
   /**
-   * Runs that wait for a place in the wipe budget, oldest first.
+   * Runs that wait for a slot of the wipe budget, oldest first.
    *
    * @generated from field: repeated rackwright.store.v1.Slot wipes_queued = 14;
    */
@@ -1270,7 +1271,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
 
   /**
    * Revisions that the store had lost when it was last restored, as far as an agent could tell;
-   * told also when a person had accepted the loss before the agent was there.
+   * reported also when a person had accepted the loss before the agent was there.
    *
    * @generated from field: uint64 lost_revisions = 16;
    */
@@ -2292,7 +2293,7 @@ export const BrowserSessionRecordSchema: GenMessage<BrowserSessionRecord> = /*@_
   messageDesc(file_rackwright_store_v1_record, 45);
 
 /**
- * SessionToken is what a session keeps of the token that opened it, to look it up.
+ * SessionToken is what a sign-in keeps of the token that opened it, to look it up.
  *
  * @generated from message rackwright.store.v1.SessionToken
  */
@@ -2336,7 +2337,7 @@ export type SessionGrant = Message<"rackwright.store.v1.SessionGrant"> & {
   scope?: Scope | undefined;
 
   /**
-   * SHA-256 of what gave that role: a session that another configuration gave is over.
+   * SHA-256 of what gave that role: a sign-in that another configuration gave is over.
    *
    * @generated from field: bytes config_sha256 = 3;
    */
@@ -2821,7 +2822,8 @@ export type EventSinkRecord = Message<"rackwright.store.v1.EventSinkRecord"> & {
   beginRevision: Revision;
 
   /**
-   * Raised when dead letters are to be delivered again, so that whoever delivers looks.
+   * Raised when dead letters are to be delivered again, so that the replica that delivers reads
+   * them.
    *
    * @generated from field: uint64 replays = 4;
    */
@@ -2905,7 +2907,8 @@ export const EventCursorRecordSchema: GenMessage<EventCursorRecord> = /*@__PURE_
   messageDesc(file_rackwright_store_v1_record, 56);
 
 /**
- * DeadLetterRecord is an event that a sink was given up on (key "deadLetters.SINK_UID.EVENT_ID").
+ * DeadLetterRecord is an event whose delivery to a sink was given up (key
+ * "deadLetters.SINK_UID.EVENT_ID").
  *
  * @generated from message rackwright.store.v1.DeadLetterRecord
  */
