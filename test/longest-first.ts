@@ -17,7 +17,7 @@ export class LongestFirst extends BaseSequencer {
     const root = this.ctx.config.root;
     const names = tiers.map(({ name }) => name);
     const order = secondsOfRun(process.env) === undefined ? names : names.toReversed();
-    const place = ({ moduleId, project }: TestSpecification): FilePlace => {
+    const place = ({ moduleId, project }: TestSpecification): TieredFile => {
       return { path: relative(root, moduleId), tier: project.name };
     };
     return sorted.sort((a, b) => compareFiles(place(a), place(b), order));
@@ -25,14 +25,14 @@ export class LongestFirst extends BaseSequencer {
 }
 
 /** A test file: its path from the root, and the name of its tier. */
-export interface FilePlace {
+export interface TieredFile {
   readonly path: string;
   readonly tier: string;
 }
 
 /** Negative when `a` begins before `b`, and 0 when either may. `order`: the names of the tiers. */
-export function compareFiles(a: FilePlace, b: FilePlace, order: readonly string[]): number {
-  const rank = ({ path }: FilePlace): number => {
+export function compareFiles(a: TieredFile, b: TieredFile, order: readonly string[]): number {
+  const rank = ({ path }: TieredFile): number => {
     const at = longest.indexOf(path);
     return at === -1 ? longest.length : at;
   };

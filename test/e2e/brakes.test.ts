@@ -106,7 +106,7 @@ test(
 );
 
 test(
-  'a limit of one and a wipe budget let hosts go one by one, and the rest show their place',
+  'a limit of one and a wipe budget let hosts go one by one, and the rest show their position',
   async () => {
     await withMachines(3, async (rack) => {
       // Longer than two cleans take on a busy machine: only a person ends this wait.

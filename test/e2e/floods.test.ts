@@ -24,8 +24,8 @@ const factsMax = 4_000;
 /** Of the control plane and this test; the noise is made elsewhere. */
 const rssGrowthBytesMax = 300 * 1024 * 1024;
 
-describe('a rack that tells facts without end', () => {
-  test('is read as fast as goes, and keeps no other rack from its acknowledgements', {
+describe('a rack that reports facts without end', () => {
+  test('is read as fast as possible, and keeps no other rack from its acknowledgements', {
     timeout,
   }, async () => {
     const { id, generation } = site.nextJournal();

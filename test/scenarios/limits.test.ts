@@ -1,4 +1,4 @@
-/** Limits: who is above one waits in a queue, shows its place, and can always be deleted. */
+/** Limits: who is above one waits in a queue, shows its position, and can always be deleted. */
 import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { bench, done, failed } from '@rackwright/controlplane/testing';
 import {
@@ -51,7 +51,7 @@ function place({ hosts }: Replica, site: Site, hostId: HostId): number | undefin
   return record === undefined ? undefined : hosts.queuePosition(record);
 }
 
-test('metal3-1: a host that is registered waits for a place before it is inspected', async () => {
+test('metal3-1: a host that is registered waits for a slot before it is inspected', async () => {
   const { site, replica } = await wanting(2, 1);
   expect(reasons(site)).toEqual([undefined, 'capacity']);
   const status = site.record('h2')?.host?.status;
@@ -64,7 +64,7 @@ test('metal3-1: a host that is registered waits for a place before it is inspect
   expect(explained?.unblock.join('\n')).toContain('rackwright rack update r1 --runs N');
 });
 
-test('metal3-5: an available host that is to have an image and no place waits', () => {
+test('metal3-5: an available host that is to have an image and no slot waits', () => {
   const host = bench();
   const status = host.record.host?.status;
   if (status === undefined) throw new Error('the host has no status');
@@ -88,7 +88,7 @@ test('metal3-5: an available host that is to have an image and no place waits', 
   expect(after?.run?.waiting?.reason).toBe('capacity');
 });
 
-test('metal3-7: a place that becomes free lets the next one go on at once', async () => {
+test('metal3-7: a slot that becomes free lets the next one go on at once', async () => {
   const { site, replica } = await wanting(3, 1);
   await replica.hosts.request('h1', { kind: 'delete', reason: 'sold' }, by);
   await site.run(1_000);
@@ -127,7 +127,7 @@ test('metal3-53: a host that waits for capacity is deleted at once', async () =>
   expect(rack(site).queued).toEqual([]);
 });
 
-test('ironic-49: whatever is asked for queues alike with its place, but no release', async () => {
+test('ironic-49: whatever is asked for queues with its position, but no release', async () => {
   const { site, replica } = await wanting(4, 1);
   const places = ['h2', 'h3', 'h4'].map((hostId) => place(replica, site, hostId));
   expect(places).toEqual([1, 2, 3]);

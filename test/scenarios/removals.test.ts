@@ -97,7 +97,7 @@ test('garm-D23: a lost word of the agent costs one resync, for it is asked again
   expect(removals(site)).toBe(1);
 });
 
-test('garm-D27: hosts to be deleted take no place in a limit, and keep addresses', async () => {
+test('garm-D27: hosts to be deleted take no slot of a limit, and keep addresses', async () => {
   const site = await Site.open({ hosts: 3 });
   const record = rack(site);
   if (record?.rack === undefined) throw new Error('no rack');

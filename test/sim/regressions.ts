@@ -124,7 +124,7 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     operators: true,
     workflows: true,
-    was: 'to give up its turn in a batch was advised to a host whose run waited for a thaw',
+    was: 'to give up its slot in a batch was advised to a host whose run waited for a thaw',
   },
   {
     seed: 1241,
@@ -284,7 +284,9 @@ export const regressions: readonly Regression[] = [
     seed: 7_701_623,
     hosts: 2,
     views: true,
-    was: 'a host that was to go was to be verified, which was refused, and kept the BMC of another',
+    was:
+      'explain advised a verify, which is refused for a host that is being deleted; it kept ' +
+      'another’s BMC',
   },
   {
     seed: 7_800_237,
@@ -321,6 +323,6 @@ export const regressions: readonly Regression[] = [
     seed: 8_410_935,
     hosts: 2,
     pools: true,
-    was: 'the judge held against an agent that it did not know what it had sent before its death',
+    was: 'the judge blamed an agent for not knowing what it had sent before it died',
   },
 ];

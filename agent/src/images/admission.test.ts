@@ -46,7 +46,7 @@ test('every host gets its slot, however often another host asks', async () => {
   expect(entered).toEqual(['x', 'a1', 'b', 'c', 'a2', 'a3']);
 });
 
-test('a host that has given up keeps no place in the queue', async () => {
+test('a host that has given up keeps no position in the queue', async () => {
   const { enter, entered, leave, places } = crowd(1);
   const stop = new AbortController();
   await enter('a');

@@ -2,7 +2,7 @@
  * Admits a bounded number of holders at once.
  *
  * A1 Hosts are served in rotation: one that asks often does not keep the others waiting.
- * A2 A waiting request learns its place whenever that changes; 1 is next.
+ * A2 A waiting request learns its position whenever that changes; 1 is next.
  * A3 The number of waiting requests is bounded.
  */
 import type { DeploymentId, HostUid } from '@rackwright/messages';

@@ -134,7 +134,7 @@ test('a disk image named by URL is fetched again when its file was cut short', a
   await cache.pin(wants, source, never, () => {});
 });
 
-test('a waiting host is told its place, and gets a slot that another host releases', async () => {
+test('a waiting host gets its position, then the slot that another host releases', async () => {
   const { images, tell, told } = await setUp();
   const first = await images.pin('h1', wanted(), never, tell);
   const second = images.pin('h2', wanted(), never, tell);

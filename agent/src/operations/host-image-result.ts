@@ -61,7 +61,7 @@ export function notPinned(
   if (limit.isOver()) {
     return limit.hadItsSlot()
       ? failure('deadline', 'Its deadline passed while its image was fetched.')
-      : failure('queueTimeout', 'Its turn to get the image did not come in time.');
+      : failure('queueTimeout', 'No slot to get the image came free in time.');
   }
   if (isOciError(error)) return resultOfHostImage(error);
   throw error;

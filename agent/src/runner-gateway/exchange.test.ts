@@ -75,7 +75,7 @@ test.each<[string, Said[]]>([
   ['more than was said', [begin({ bytes: 10n }), pieceOf(11)]],
   ['a second beginning', [begin(), begin()]],
   ['silence', [begin(), pieceOf(10)]],
-])('an exchange ends at %s, and its place is free again', async (_, messages) => {
+])('an exchange ends at %s, and its slot is free again', async (_, messages) => {
   const on = exchanges({ silenceMs: 50, atOnceMax: 1 });
   expect(cases(await serve(on, messages))).toEqual(['ready']);
   expect(cases(await serve(on, all)).at(-1)).toBe('sentSha256');

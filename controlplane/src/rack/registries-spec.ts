@@ -79,14 +79,17 @@ function checkSource(
 ): void {
   if (!isRegistry(registry)) {
     const form = '"registry.example.org", "localhost" or "host:port"';
-    violations.add(`${path}.registry`, `is ${quote(registry)}; it must be as ${form}`);
+    violations.add(`${path}.registry`, `is ${quote(registry)}; it must have the form ${form}`);
   }
   if (credential !== '') {
     violations.addIf(`${path}.credential`, nameProblem('credentials', credential));
   }
   if (tokenService !== '' && !isRegistry(tokenService)) {
     const form = '"auth.example.org" or "host:port"';
-    violations.add(`${path}.token_service`, `is ${quote(tokenService)}; it must be as ${form}`);
+    violations.add(
+      `${path}.token_service`,
+      `is ${quote(tokenService)}; it must have the form ${form}`,
+    );
   }
   if (caPem === '') return;
   if (plainHttp) {

@@ -231,11 +231,13 @@ function repositoryProblem(text: string): string | undefined {
   if (isRegistry(registry) && isWhole) return undefined;
   const form =
     '"registry.example.org/tools/check", or "registry.example.org/tools/*" for all below';
-  return `must be as ${form}; it is ${shown(text)}`;
+  return `must have the form ${form}; it is ${shown(text)}`;
 }
 
 function registryProblem(text: string): string | undefined {
-  return isRegistry(text) ? undefined : `must be as "host" or "host:port"; it is ${shown(text)}`;
+  return isRegistry(text)
+    ? undefined
+    : `must have the form "host" or "host:port"; it is ${shown(text)}`;
 }
 
 function prefixProblem(text: string): string | undefined {

@@ -217,7 +217,7 @@ describe('the governor of a BMC', () => {
     expect(await clock.settle(Promise.all([slow, next]))).toEqual([ok('slow'), ok('next')]);
   });
 
-  test('frees its place when a call throws', async () => {
+  test('frees its slot when a call throws', async () => {
     const { clock, governor, call } = setUp();
     const thrown = governor.run('c@1', () => Promise.reject(new Error('broken')), rest);
     await expect(clock.settle(thrown)).rejects.toThrow('broken');

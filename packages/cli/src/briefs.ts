@@ -20,7 +20,7 @@ export const briefs = {
   token: 'Tokens of people and programs',
   whoami: 'Show who you are to the control plane, and what you may do where',
   trust: 'The certificate authorities of agents and the control plane',
-  apply: 'Make what a file says so, showing first what changes',
+  apply: 'Apply a file, showing first what changes',
   get: 'Print resources as files for apply',
   top: 'Watch the fleet: hosts by state, runs under way, what fails',
   context: 'Control planes by name: which is in use, where it is, who you are there',

@@ -146,7 +146,7 @@ function plain(network: Network): Network {
 export function internalEntryProblem(text: string): string | undefined {
   const entry = entryOf(text);
   const forms = '"127.0.0.1:5000", "[::1]:5000", "169.254.10.1" or "127.0.0.0/8"';
-  if (entry === undefined) return `is ${JSON.stringify(text)}; it must be as ${forms}`;
+  if (entry === undefined) return `is ${JSON.stringify(text)}; it must have the form ${forms}`;
   if (entry.network.prefix > 0) return undefined;
   return `is ${JSON.stringify(text)}, which is every address; name those that are meant`;
 }

@@ -178,7 +178,7 @@ export const poolPlants: readonly Plant[] = [
   },
   {
     name: 'queueTimeCounted',
-    breaks: 'R5: what an order waits for its turn is no time of its step',
+    breaks: 'R5: what an order waits for its slot is no time of its step',
     file: 'controlplane/src/host/deployment/image-queue.ts',
     find: 'step.deadline = later(pass, timing.imageTimeoutMs);',
     replace: 'step.deadline = slot.sendTime && later(pass, 1_000);',

@@ -146,7 +146,7 @@ export const workflowPlants: readonly Plant[] = [
   },
   {
     name: 'turnsWithoutCounting',
-    breaks: 'B1: never more hosts of a batch than may have their turn at once',
+    breaks: 'B1: never more hosts of a batch than may have a slot at once',
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: 'const free = Math.max(0, (spec?.maxParallel ?? 1) - started);',
     replace: 'const free = Math.max(0, spec?.maxParallel ?? 1) + started * 0;',
@@ -172,7 +172,7 @@ export const workflowPlants: readonly Plant[] = [
   },
   {
     name: 'turnsAfterTheStop',
-    breaks: 'B4: nobody gets a turn once a batch has failed as often as it may',
+    breaks: 'B4: nobody gets a slot once a batch has failed as often as it may',
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "if (giving.kind === 'goesOn') giveSlots(batch, isBusy);",
     replace: 'giveSlots(batch, isBusy);',

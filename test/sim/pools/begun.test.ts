@@ -25,15 +25,15 @@ function writing(number: RunNumber, state: StepState): store.HostRecord {
 test('a write that was under way when its agent died may have begun', () => {
   const begun = new BegunDeployments();
   begun.agentDied(writing(run4, StepState.RUNNING));
-  expect(begun.mayBe(uid, run4, digest)).toBe(true);
-  expect(begun.has(uid, run4, digest)).toBe(false);
-  expect(begun.mayBe(uid, run5, digest)).toBe(false);
+  expect(begun.mayHaveBegun(uid, run4, digest)).toBe(true);
+  expect(begun.hasBegun(uid, run4, digest)).toBe(false);
+  expect(begun.mayHaveBegun(uid, run5, digest)).toBe(false);
 });
 
 test('a write that had ended, or had not started, when its agent died has not begun', () => {
   const begun = new BegunDeployments();
   begun.agentDied(writing(run4, StepState.FAILED));
   begun.agentDied(writing(run5, StepState.PENDING));
-  expect(begun.mayBe(uid, run4, digest)).toBe(false);
-  expect(begun.mayBe(uid, run5, digest)).toBe(false);
+  expect(begun.mayHaveBegun(uid, run4, digest)).toBe(false);
+  expect(begun.mayHaveBegun(uid, run5, digest)).toBe(false);
 });

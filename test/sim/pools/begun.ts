@@ -36,13 +36,13 @@ export class BegunDeployments {
   }
 
   /** Whether a machine has said it. */
-  has(hostUid: HostUid, run: RunNumber, digest: string): boolean {
+  hasBegun(hostUid: HostUid, run: RunNumber, digest: string): boolean {
     return this.#begun.has(`${hostUid}/${run} ${digest}`);
   }
 
   /** Whether anything of it may stand on the disk. */
-  mayBe(hostUid: HostUid, run: RunNumber, digest: string): boolean {
-    return this.has(hostUid, run, digest) || this.#unclear.has(`${hostUid}/${run}`);
+  mayHaveBegun(hostUid: HostUid, run: RunNumber, digest: string): boolean {
+    return this.hasBegun(hostUid, run, digest) || this.#unclear.has(`${hostUid}/${run}`);
   }
 }
 

@@ -21,5 +21,5 @@ export function isUnderWay(
   const isOwn = ofSlot === 0n ? run.number > runsBefore : run.number === ofSlot;
   if (!isOwn || !isDeployment(run)) return false;
   // Called off while the host stood as it was: who has to say that it ended may be away for long.
-  return run.abort?.by !== pool || begun.has(hostUid, run.number, digestOf(image));
+  return run.abort?.by !== pool || begun.hasBegun(hostUid, run.number, digestOf(image));
 }

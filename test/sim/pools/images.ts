@@ -43,7 +43,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     return undefined;
   };
   const waitForSlot = async (told: Parameters<HostImages['pin']>[3]): Promise<void> => {
-    view.count('waited for the turn to get an image');
+    view.count('waited for a slot to get an image');
     for (let place = chance.happens(0.3) ? 3 : 1; place > 0; place -= 1) {
       told({ phase: 'queued', position: place });
       await process.answer(chance.around(40_000), () => undefined);

@@ -373,7 +373,7 @@ export class PoolJudge {
     const slot = slotsOf(before).find((each) => each.hostUid === hostUid);
     const record = [...this.#hosts.values()].find((each) => each.record.host?.uid === hostUid);
     const runs = [slot?.run, record?.record.host?.status?.run?.number];
-    if (runs.some((run) => run && this.#begun.mayBe(hostUid, run, digest))) return;
+    if (runs.some((run) => run && this.#begun.mayHaveBegun(hostUid, run, digest))) return;
     this.#found('P7', `${before.pool?.name}: ${host} counts as failed, and nothing was written`);
   }
 

@@ -52,7 +52,7 @@ export class UntouchedRule {
     if (run === undefined) return;
     const was = this.#reimaged.get(uid);
     if (was === undefined || wasInterrupted(run)) return;
-    if (this.#parts.begun.mayBe(uid, run.number, digestOf(before.image))) return;
+    if (this.#parts.begun.mayHaveBegun(uid, run.number, digestOf(before.image))) return;
     this.#judge(was, record, run);
   }
 

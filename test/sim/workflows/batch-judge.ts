@@ -1,10 +1,10 @@
 /**
  * The judge's rules about batches, by records as they were written.
  *
- * B1 Never more hosts than `max_parallel` have their turn, or carry a run of the batch, at once.
+ * B1 Never more hosts than `max_parallel` have a slot, or carry a run of the batch, at once.
  * B2 A batch gives a host one run.
  * B3 The hosts of a batch are fixed; how one of them ended stands, and is how its run ended.
- * B4 Once it is cancelled, or has failed as often as it may, nobody gets a turn or starts.
+ * B4 Once it is cancelled, or has failed as often as it may, nobody gets a slot or starts.
  * B5 When the faults stop every batch ends, with an outcome for each host that it did not stop for.
  */
 import { fromBinary } from '@bufbuild/protobuf';
@@ -152,7 +152,7 @@ export class BatchJudge {
     const before = this.#batches.get(key);
     this.#batches.set(key, record);
     const started = hostsOf(record).filter(({ state }) => state === RUNNING).length;
-    if (started > most) this.#found('B1', `${key}: ${started} hosts have their turn, of ${most}`);
+    if (started > most) this.#found('B1', `${key}: ${started} hosts have a slot, of ${most}`);
     if (before === undefined) this.#parts.view.count('batch made');
     if (before?.workflowBatch?.uid !== uid) return;
     if (isOver(record) && !isOver(before)) this.#parts.view.count('batch over');
@@ -178,7 +178,7 @@ export class BatchJudge {
       if (hasEnded && now !== state) this.#found('B3', `${key}: ${host} had ended, and changes`);
       const getsSlot = state === PENDING && now === RUNNING;
       if (!getsSlot || (before.cancelled === undefined && !isStopped)) continue;
-      this.#found('B4', `${key}: ${host} gets a turn after the batch was stopped`);
+      this.#found('B4', `${key}: ${host} gets a slot after the batch was stopped`);
     }
   }
 

@@ -6,8 +6,8 @@
  *    room for the others. While other racks have been active lately its bound is lower, because
  *    work in progress delays new work.
  * 2. Slots are given in the order of the requests, except to a rack that has reached its bound. A
- *    session requests one slot at a time, so it has at most one place in the queue, and leaves the
- *    queue when it ends.
+ *    session requests one slot at a time, so it is in the queue at most once, and leaves it when
+ *    it ends.
  */
 import type { RackId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';

@@ -322,7 +322,7 @@ test('a host that waits for its slot can be deleted: its order is cancelled', ()
   expect(statusOf(host).run).toMatchObject({ phase: RunPhase.RUNNING });
 });
 
-test('an agent that was away while its order waited for its turn goes on with it', () => {
+test('an agent that was away while its order waited for its slot goes on with it', () => {
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');

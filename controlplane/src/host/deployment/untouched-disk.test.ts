@@ -180,7 +180,7 @@ const wipes = (...own: OwnSlot[]): QuotaView[] => {
 const changes = (effects: readonly HostEffect[]) =>
   effects.flatMap((effect) => (effect.kind === 'quota' ? [effect.change.kind] : []));
 
-test('a reimage waits in service for a place in the wipe budget, and keeps it to its write', () => {
+test('a reimage waits in service for a slot of the wipe budget, and keeps it to its write', () => {
   const host = inService();
   host.context = { ...host.context, quotaViews: wipes() };
   host.request({ kind: 'reimage', image: second });
@@ -223,11 +223,11 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
       quotaViews: wipes({ run: asRunNumber(run), kind: 'closed' }),
     };
     expect(changes(driveTo(host, 'deploy.write_image'))).toContain('take');
-    expect(host.record.operation?.sentTo, 'it waits for a place anew').toBeUndefined();
+    expect(host.record.operation?.sentTo, 'it waits for a slot anew').toBeUndefined();
   },
 );
 
-test('a host that fetches an image takes no place in the runner, and then waits for one', () => {
+test('a host that fetches an image takes no slot of the runner, and then waits for one', () => {
   const host = ready();
   const quota = { kind: 'atOnce', hosts: 1 } as const;
   const full = { name: 'runner', quota, own: [], nextSlotMs: undefined } as const;

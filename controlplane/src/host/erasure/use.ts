@@ -1,6 +1,6 @@
 /**
- * Signs that a host was used without our order: then new data may be on its disks, and earlier
- * certificates no longer apply (DESIGN §5, `useEpoch`).
+ * Observations that show that a host was used without our order: then new data may be on its disks,
+ * and earlier certificates no longer apply (DESIGN §5, `useEpoch`).
  */
 import { actors, HostState, StepState } from '@rackwright/messages';
 import { activeRun, causedBy, type Pass, type PassView } from '../pass/pass.ts';

@@ -94,7 +94,7 @@ test('a result that Hello announces counts, however late it comes', async () => 
   expect(outcome(rig)).toBe(RunOutcome.SUCCEEDED);
 });
 
-test('a look that began before the agent was back does not judge by its silence', async () => {
+test('a pass that began before the agent was back does not judge by its silence', async () => {
   const rig = rigWith(manageable);
   let slowRead = false;
   const replica = await rig.replica({
@@ -149,7 +149,7 @@ test('a deadline that passes between two heartbeats fires with the next one', as
   expect(outcome(rig)).toBe(RunOutcome.TIMED_OUT);
 });
 
-test('an operation whose time is over is cancelled: its agent may have another time', async () => {
+test('an operation past its deadline is cancelled: its agent’s clock may differ', async () => {
   const rig = rigWith(manageable);
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);
@@ -215,7 +215,7 @@ describe('the time of the whole run', () => {
     expect(leftMs(host)).toBe(before);
   });
 
-  test('does not run out in the queue for a place', () => {
+  test('does not run out in the queue for a slot', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
     const quota = { kind: 'atOnce', hosts: 1 } as const;

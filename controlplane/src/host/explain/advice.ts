@@ -127,7 +127,7 @@ const diskKnownElsewhere: Advice = (named) => [
 ];
 
 /** Only a verify finds that the BMC is the host's own, and a host that is to go gets none. */
-const verifyInstead = ({ host }: AdviceNames): Line =>
+const cancelDeletionToVerify = ({ host }: AdviceNames): Line =>
   change(
     'if the BMC that answers is its own, take the deletion back, so that it can be verified: ' +
       `rackwright host cancel-delete ${host}`,
@@ -199,7 +199,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   ],
   identityMismatch: (named) => [
     inspect('find out which of the two hosts has the wrong BMC address (or cable)'),
-    ...(named.isDeleted ? [verifyInstead(named)] : []),
+    ...(named.isDeleted ? [cancelDeletionToVerify(named)] : []),
     change(`correct it: ${updateBmc(named)}`),
     ...(named.owner === '' ? [] : [start(`if that is the other one’s: ${verify(named.owner)}`)]),
     // After any failure: only a verify checks again whose BMC responds there.

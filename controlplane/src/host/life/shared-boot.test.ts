@@ -265,7 +265,7 @@ test('the clean takes the place in the runner before the inspection leaves it', 
     { kind: 'occupy', owner: { run: 3n } },
     { kind: 'leave', owner: { run: 2n } },
   ]);
-  expect(sent(effects), 'nobody waits for a place that he has').toHaveLength(1);
+  expect(sent(effects), 'nobody waits for a slot that he has').toHaveLength(1);
 });
 
 test('R8: the list is that of the runner that is up, whatever was kept of it', () => {

@@ -89,7 +89,7 @@ test.each<[string, Look, boolean]>([
   expect(lookAt(look)).toEqual([isGone, isGone]);
 });
 
-test('a run that waits for its BMC or its place is stuck although its agent is there', () => {
+test('a run that waits for its BMC or its slot is stuck although its agent is there', () => {
   for (const reason of ['bmc', 'person', 'capacity', 'image', 'wipeBudget']) {
     expect(lookAt({ waits: [reason, 1] })).toEqual([false, true]);
   }

@@ -49,14 +49,14 @@ describe('hosts at once', () => {
     for (const uid of ['a', 'b', 'c']) expect(changedSlots(slots, take(uid), two, 9)).toBe(slots);
   });
 
-  test('a host that is there already takes a place above the limit, and others wait for it', () => {
+  test('a host that is there already takes a slot above the limit, and others wait for it', () => {
     const occupy: SlotChange = { kind: 'occupy', owner: h('c') };
     const slots = after(two, [0, take('a')], [1, take('b')], [2, occupy], [3, take('d')]);
     expect(uids(slots)).toEqual([['a', 'b', 'c'], ['d']]);
     expect(uids(changedSlots(slots, leave('b'), two, 4))).toEqual([['a', 'c'], ['d']]);
   });
 
-  test('a host that waits leaves the queue without having had a place', () => {
+  test('a host that waits leaves the queue without having had a slot', () => {
     const slots = after(two, [0, take('a')], [1, take('b')], [2, take('c')], [3, leave('c')]);
     expect(uids(slots)).toEqual([['a', 'b'], []]);
   });

@@ -158,7 +158,7 @@ test('a failed clean is resumed from the step that failed, in the runner that is
   expect(statusOf(host)).toMatchObject({ dirty: false, faults: [] });
 });
 
-test('a resumed clean begins to wipe only with a place of its own in the budget', () => {
+test('a resumed clean begins to wipe only with a slot of its own in the budget', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());

@@ -85,7 +85,7 @@ test.each([
   ['its own time', { timeoutMs: 60_000 }, undefined],
   ['the time of its run', {}, 60_000],
 ])(
-  'a hand-off never acts when %s is over in the turn that takes its report',
+  'a hand-off never acts when %s is over in the pass that takes its report',
   (_what, more, timeoutMs) => {
     const { host, id } = ordered(more, timeoutMs);
     passUnseen(host, 600_000);

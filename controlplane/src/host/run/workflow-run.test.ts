@@ -156,7 +156,7 @@ test('an available host stays so through what destroys nothing, and leaves it ot
   expect(statusOf(skipped).state).toBe(HostState.AVAILABLE);
 });
 
-test('a condition is judged when its step’s turn comes, and nothing booted in vain', () => {
+test('a condition is judged when the run reaches its step, and nothing booted in vain', () => {
   const host = workable();
   startOn(host, [
     rendered('sel', bmcStep),

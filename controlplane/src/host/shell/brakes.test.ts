@@ -148,7 +148,7 @@ describe('a limit of runs', () => {
     return { rig, replica, plain };
   }
 
-  test('is kept by replicas that start again, and no place is lost with a host', async () => {
+  test('is kept by replicas that start again, and no slot is lost with a host', async () => {
     const { rig, replica } = await three();
     replica.kill();
     // It was removed while no replica ran.
@@ -178,7 +178,7 @@ describe('a wipe budget', () => {
   test.each([
     ['of the rack', (rig: Rig) => changeRack(rig, budget)],
     ['of the fleet', (rig: Rig) => changeFleet(rig, budget)],
-  ])('%s that is not used up costs a wipe nothing but its place', async (_, set) => {
+  ])('%s that is not used up costs a wipe nothing but its slot', async (_, set) => {
     const { rig, plain } = await started();
     set(rig);
     await toErase(rig, plain);
@@ -241,7 +241,7 @@ describe('a wipe budget', () => {
     expect(rig.rack()?.wipes).toMatchObject([{ hostUid: 'u1', open: true }]);
   });
 
-  test('gives a place back to its stretch when its replica died before it was used', async () => {
+  test('frees the slot of a wipe whose replica died before it began', async () => {
     const { rig, replica, plain } = await started();
     changeRack(rig, budget);
     await toErase(rig, plain);

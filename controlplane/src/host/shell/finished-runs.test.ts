@@ -46,7 +46,7 @@ test('a run that has ended stands under its number, as the host’s record says 
   expect(run && equals(RunSchema, finished(rig, 1)?.run ?? create(RunSchema), run)).toBe(true);
 });
 
-test('a run that another follows in the same turn is kept by the host meanwhile', async () => {
+test('a run that another follows in the same pass is kept by the host meanwhile', async () => {
   const rig = rigWith({});
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);

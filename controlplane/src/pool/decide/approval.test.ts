@@ -16,7 +16,7 @@ function waiting(): Rollout {
   const [first = ''] = rollout.out.split(' ');
   const asked = { hosts: [], digest: digest('B'), by: userActor('ann') };
   expect(approve(rollout.record, asked)).toBeUndefined();
-  rollout.look().end(first);
+  rollout.reconcile().end(first);
   expect(rollout.slots.map(({ approvedBy }) => approvedBy)).toEqual(['', '']);
   return rollout;
 }

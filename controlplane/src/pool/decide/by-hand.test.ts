@@ -222,9 +222,9 @@ test('a person’s act on a host that proves its image is no failure of the imag
       keptBy: { kind: 'rescue', text: 'ann' },
       ...hands,
     });
-    pool.look();
+    pool.reconcile();
     pool.nowMs += 20 * 60_000;
-    expect(pool.look().out).toBe('');
+    expect(pool.reconcile().out).toBe('');
     expect([pool.surveyed().failedCount, pool.surveyed().stop]).toEqual([0, undefined]);
     expect(pool.condition('Degraded')).toBe('HostKept');
   }

@@ -120,8 +120,8 @@ export function poolOf(host: Bench, change: (record: wire.PoolRecord) => void = 
   return record;
 }
 
-/** One look of the pool, and the resulting requests to its host. */
-export async function look(
+/** One pass over the pool, and the resulting requests to its host. */
+export async function reconcile(
   host: Bench,
   kept: wire.PoolRecord,
   nowMs = host.nowMs,

@@ -23,10 +23,10 @@ import {
   changes,
   fetching,
   hourMs,
-  look,
   pool,
   poolOf,
   provisioning,
+  reconcile,
   runOf,
   status,
   stepAt,
@@ -39,21 +39,21 @@ test.each(Object.entries(changes))(
   'garm-R5, garm-R27, garm-R31: a host whose image is still fetched stays in service: %s',
   async (reason, change) => {
     const host = fetching();
-    const { record, asked } = await look(
+    const { record, asked } = await reconcile(
       host,
       poolOf(host, (each) => change(each, host)),
     );
     expect(asked).toEqual(['abort']);
     expect(runOf(host)?.abort).toMatchObject({ by: pool, reason });
     // Once is enough, and the slot stays until the run has ended.
-    const again = await look(host, record);
+    const again = await reconcile(host, record);
     expect(again.asked).toEqual([]);
     expect(again.record.pool?.status?.slots).toHaveLength(1);
     host.report(done);
     expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
     expect(status(host)).toMatchObject({ image: image('A'), poweredOn: true, faults: [] });
     expect(host.record.pendingPower).toBeUndefined();
-    const after = await look(host, again.record);
+    const after = await reconcile(host, again.record);
     expect(after.record.failures).toEqual([]);
     expect(after.record.pool?.status?.slots.filter(({ number }) => number === 1n)).toEqual([]);
   },
@@ -65,7 +65,7 @@ test.each(Object.entries(others))(
   'garm-R5, garm-R31: an available host whose image is still fetched is not written: %s',
   async (reason, change) => {
     const host = provisioning();
-    const { record, asked } = await look(
+    const { record, asked } = await reconcile(
       host,
       poolOf(host, (each) => change(each, host)),
     );
@@ -73,7 +73,7 @@ test.each(Object.entries(others))(
     host.report(done);
     expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
     expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, image: '', faults: [] });
-    const after = await look(host, record);
+    const after = await reconcile(host, record);
     expect(after.record.failures).toEqual([]);
     expect(after.record.pool?.status?.slots.filter(({ number }) => number === 1n)).toEqual([]);
   },
@@ -82,13 +82,13 @@ test.each(Object.entries(others))(
 test('a shut window calls off no available host, and a stopped pool none that is out', async () => {
   const host = provisioning();
   const late = poolOf(host, (each) => shut?.(each, host));
-  expect((await look(host, late)).asked).toEqual([]);
+  expect((await reconcile(host, late)).asked).toEqual([]);
   const asked: Record<string, readonly string[]> = {};
   for (const [reason, change] of Object.entries(changes)) {
     const broken = fetching();
     status(broken).poweredOn = false;
     const record = poolOf(broken, (each) => change(each, broken));
-    asked[reason] = (await look(broken, record)).asked;
+    asked[reason] = (await reconcile(broken, record)).asked;
   }
   expect(asked).toEqual({
     ...Object.fromEntries(Object.keys(changes).map((reason) => [reason, []])),
@@ -99,11 +99,11 @@ test('a shut window calls off no available host, and a stopped pool none that is
 
 test('a host whose pool may go on, or that is being switched off, is left to go on', async () => {
   const host = fetching();
-  expect((await look(host, poolOf(host))).asked).toEqual([]);
+  expect((await reconcile(host, poolOf(host))).asked).toEqual([]);
   host.report(done);
   expect(stepAt(host)).toBe('power.off');
   const paused = poolOf(host, (record) => changes['it is paused']?.(record, host));
-  expect((await look(host, paused)).asked).toEqual([]);
+  expect((await reconcile(host, paused)).asked).toEqual([]);
 });
 
 /** The pool of that host and of others, some of which may be out. */
@@ -125,14 +125,14 @@ const other = (n: number, about: Partial<SeenHost> = {}) =>
 test('a host whose image is fetched stays until the others that are out are back', async () => {
   const host = fetching();
   const out = other(2, { illness: { kind: 'off', text: 'it is off' } });
-  const { record, asked } = await look(host, poolWith(host, [out]), host.nowMs, [out]);
+  const { record, asked } = await reconcile(host, poolWith(host, [out]), host.nowMs, [out]);
   expect(asked).toEqual(['abort']);
   expect(runOf(host)?.abort?.reason).toBe('waits for hosts/h2, which is out');
   host.report(done);
   expect([runOf(host)?.outcome, status(host).poweredOn]).toEqual([RunOutcome.CANCELLED, true]);
-  const after = await look(host, record, host.nowMs, [out]);
+  const after = await reconcile(host, record, host.nowMs, [out]);
   expect([after.record.pool?.status?.slots, after.record.failures]).toEqual([[], []]);
-  const back = await look(host, after.record, host.nowMs, [other(2)]);
+  const back = await reconcile(host, after.record, host.nowMs, [other(2)]);
   expect(back.record.pool?.status?.slots).toMatchObject([{ host: 'hosts/h1' }]);
 });
 
@@ -175,17 +175,17 @@ test('a host in service is not called off for a well one that never served', asy
   const free = { state: HostState.AVAILABLE, service: 'out', image: '', digest: '' } as const;
   const next = other(4, { ...free, keptBy: undefined });
   const record = poolWith(host, [out, onTarget, next], 2);
-  const first = await look(host, record, host.nowMs, [out, onTarget, next]);
+  const first = await reconcile(host, record, host.nowMs, [out, onTarget, next]);
   const slots = first.record.pool?.status?.slots;
   expect(slots).toMatchObject([{ host: 'hosts/h1' }, { host: next.name, kind: RunKind.PROVISION }]);
   expect([first.asked, runOf(host)?.abort]).toEqual([[], undefined]);
   // Nor while it proves a running image; but it does if it is out then.
   for (const slot of slots?.slice(1) ?? []) slot.state = RolloutSlotState.PROVING;
   const on = { ...next, ...onTarget, name: next.name, uid: next.uid };
-  const soaking = await look(host, first.record, host.nowMs, [out, onTarget, on]);
+  const soaking = await reconcile(host, first.record, host.nowMs, [out, onTarget, on]);
   expect(soaking.asked).toEqual([]);
   const ill = { ...on, illness: { kind: 'off', text: 'it is off' }, service: 'out' } as const;
-  expect((await look(host, first.record, host.nowMs, [out, onTarget, ill])).asked).toEqual([
+  expect((await reconcile(host, first.record, host.nowMs, [out, onTarget, ill])).asked).toEqual([
     'abort',
   ]);
 });
@@ -207,7 +207,7 @@ test('a person’s abort of a fetch still is a try that failed', async () => {
   const host = fetching();
   host.request({ kind: 'abort', reason: 'not now' });
   host.report(done);
-  const { record } = await look(host, poolOf(host));
+  const { record } = await reconcile(host, poolOf(host));
   expect(record.failures).toMatchObject([{ attempts: 1, counted: false }]);
 });
 
@@ -221,7 +221,7 @@ test('an image after the window takes no host out of service, and is no failure'
   expect(runOf(host)?.error?.message).toContain('could not be taken out before');
   expect(status(host)).toMatchObject({ image: image('A'), faults: [] });
   expect(host.record.pendingPower).toBeUndefined();
-  expect((await look(host, record)).record.failures).toEqual([]);
+  expect((await reconcile(host, record)).record.failures).toEqual([]);
 });
 
 test('an image that comes within its window takes the host out, however long that lasts', () => {
@@ -259,7 +259,7 @@ test('a host called off while a freeze keeps it in service is not switched at al
   host.report(done);
   expect(stepAt(host)).toBe('power.off');
   const paused = poolOf(host, (record) => changes['it is paused']?.(record, host));
-  expect((await look(host, paused)).asked).toEqual(['abort']);
+  expect((await reconcile(host, paused)).asked).toEqual(['abort']);
   expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
   expect(runOf(host)?.steps.map(({ attempt }) => attempt)).toEqual(
     runOf(host)?.steps.map((_, index) => (index === 0 ? 1 : 0)),
@@ -293,7 +293,7 @@ function triedToDelete(host: Bench): string {
 test('garm-D13: a host whose agent is gone in mid-run goes by force, then its pool', async () => {
   const host = orphaned();
   const kept = poolOf(host, (each) => changes['user:ann asked for its deletion']?.(each, host));
-  const { record } = await look(host, kept);
+  const { record } = await reconcile(host, kept);
   expect(record.members).toHaveLength(1);
   host.request(burnt);
   for (let calls = 0; !host.removed && calls < 3; calls++) {
@@ -308,12 +308,12 @@ test('garm-D13: a host whose agent is gone in mid-run goes by force, then its po
 test('a claim that a person ends is not taken again while only a run keeps its host', async () => {
   const host = orphaned();
   host.request({ kind: 'unclaim', reason: 'the pool cannot' });
-  expect((await look(host, poolOf(host))).asked).toEqual(['claim']);
+  expect((await reconcile(host, poolOf(host))).asked).toEqual(['claim']);
   host.request({ kind: 'unclaim', reason: 'the pool cannot' });
   const left = poolOf(host, (each) => changes['it has left the pool']?.(each, host));
   const deleted = poolOf(host, (each) => changes['user:ann asked for its deletion']?.(each, host));
   for (const kept of [left, deleted]) {
-    const { record, asked } = await look(host, kept);
+    const { record, asked } = await reconcile(host, kept);
     expect(record.members).toHaveLength(1);
     expect(asked).toEqual([]);
   }

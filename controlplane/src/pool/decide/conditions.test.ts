@@ -16,7 +16,7 @@ test('a failure before a host is touched does not count, and is told from the fi
   const told = `no hosts failed; hosts/${host}: tried again after a pause: its run failed`;
   expect(pool.messageOf('Degraded')).toBe(told);
   pool.nowMs += 5 * minuteMs;
-  pool.look().finish();
+  pool.reconcile().finish();
   expect(pool.messageOf('Degraded')).toBe('no hosts failed');
 });
 
@@ -40,10 +40,10 @@ test('a pause that outlasts the deadline of who was approved is what it waited f
   if (slot === undefined || pool.spec.rollout === undefined) throw new Error('one waits');
   slot.approvedBy = 'user:ann';
   pool.spec.rollout.paused = true;
-  pool.look();
+  pool.reconcile();
   expect(pool.slots[0]?.message).toBe('let through, and waits: it is paused');
   pool.nowMs += 24 * 60 * minuteMs;
-  pool.look();
+  pool.reconcile();
   const late = pool.record.failures.map(({ message }) => message);
   expect(late).toEqual(['let through, and could not go in time: it is paused']);
 });
@@ -57,11 +57,11 @@ test('a condition says since when it is so for this reason', () => {
   const begunMs = pool.nowMs;
   const [rolling] = since();
   pool.nowMs += minuteMs;
-  pool.look();
+  pool.reconcile();
   expect(since()).toEqual([rolling, begunMs]);
   pool.end(pool.out, 'failedWriting');
   expect(since()).toEqual(['Halted', pool.nowMs]);
   pool.nowMs += minuteMs;
-  pool.look();
+  pool.reconcile();
   expect(since()).toEqual(['Halted', pool.nowMs - minuteMs]);
 });

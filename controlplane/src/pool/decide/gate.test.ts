@@ -41,9 +41,9 @@ function answer(rollout: Rollout, result: CallResult): Rollout {
   if (question === undefined || rollout.gate === undefined) throw new Error('nothing is asked');
   const { gate } = rollout;
   rollout.gate = { ...gate, answers: new Map([[question.id, result]]) };
-  rollout.lookOnce();
+  rollout.reconcileOnce();
   rollout.gate = gate;
-  return rollout.look();
+  return rollout.reconcile();
 }
 
 test('a host in service is taken out once the webhook answers 2xx with proceed', () => {
@@ -77,7 +77,7 @@ test.each([
   expect(told).toContain(reason);
   expect(told).not.toContain('token');
   rollout.nowMs = rollout.nextPassMs ?? 0;
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
   answer(rollout, answered('{"proceed": true}'));
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
@@ -87,7 +87,7 @@ test('a receiver sees the same key again when nobody can tell of its call', () =
   const rollout = answer(atGate(), { kind: 'transientError', message: 'no answer in 60 s' });
   expect(rollout.slots[0]?.message).toContain('no answer in 60 s');
   rollout.nowMs = rollout.nextPassMs ?? 0;
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/1`);
 });
 
@@ -95,14 +95,14 @@ test('a replica does not ask while another does, and takes over from one that is
   const rollout = atGate();
   const [asked] = rollout.questions;
   rollout.gate = { replica: 'two', policy, answers: new Map() };
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.questions).toEqual([]);
   rollout.nowMs += 121_000;
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.questions.map(({ id }) => id)).toEqual([asked?.id]);
   // The first replica again: the question no longer belongs to it.
   rollout.gate = { replica: 'one', policy, answers: new Map() };
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.questions).toEqual([]);
 });
 
@@ -114,7 +114,7 @@ test('a yes that comes while the pool may not begin is asked for again', () => {
   expect(rollout.questions).toEqual([]);
   setPaused(rollout, false);
   rollout.nowMs += 60_000;
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
 });
 
@@ -139,7 +139,7 @@ test('a question that stood when the URL was changed is not put to the new one',
   const rollout = atGate();
   // A person's approval is required, too: until then no question is made for the new URL.
   setGate(rollout, { webhookUrl: otherUrl, approval: true });
-  expect(rollout.look().questions).toEqual([]);
+  expect(rollout.reconcile().questions).toEqual([]);
 });
 
 test('a webhook that the fleet does not allow is not called; the gate says how to allow it', () => {
@@ -151,7 +151,7 @@ test('a webhook that the fleet does not allow is not called; the gate says how t
   expect(rollout.slots[0]?.message).not.toContain('token');
   rollout.gate = { replica: 'one', policy, answers: new Map() };
   rollout.nowMs = rollout.nextPassMs ?? 0;
-  expect(rollout.look().questions).toHaveLength(1);
+  expect(rollout.reconcile().questions).toHaveLength(1);
 });
 
 test('the webhook is asked once the person has approved, where the gate has both', () => {
@@ -160,7 +160,7 @@ test('the webhook is asked once the person has approved, where the gate has both
   expect(rollout.slots[0]?.message).toBe('waits for an approval');
   const [slot] = rollout.slots;
   if (slot !== undefined) slot.approvedBy = 'user:ann';
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.questions).toHaveLength(1);
   expect(rollout.condition('UpToDate')).toBe('WaitingForWebhook');
   answer(rollout, answered('{"proceed": true}'));
@@ -171,7 +171,7 @@ test('a host that is not let through in time gives the slot back, with the last 
   const rollout = answer(atGate(), answered('{"proceed": false}'));
   const { host } = rollout.slots[0] ?? {};
   rollout.nowMs += 25 * 3_600_000;
-  rollout.look();
+  rollout.reconcile();
   const failure = rollout.record.failures.find((each) => each.host === host);
   expect(failure?.message).toContain('not let through in time: it waits for https://hooks.example');
   expect(failure?.counted).toBe(false);
@@ -181,7 +181,7 @@ test('without the gate the hosts that wait at it go', () => {
   const rollout = atGate();
   const { rollout: wanted } = rollout.spec;
   if (wanted !== undefined) delete wanted.gate;
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
 
@@ -192,7 +192,7 @@ function others({ hosts, slots }: Rollout) {
 
 function approve(rollout: Rollout): Rollout {
   for (const slot of rollout.slots) slot.approvedBy = 'user:ann';
-  return rollout.look();
+  return rollout.reconcile();
 }
 
 /** A host that runs B and is healthy. */
@@ -218,7 +218,7 @@ test.each(['approval', 'webhook'] as const)(
     const out = rollout.hosts.find(({ image: has }) => has === image('B'));
     const index = rollout.hosts.findIndex((host) => host === out) + 1;
     rollout.set(index, { illness: { kind: 'fault', text: 'powerMismatch: it is off' } });
-    rollout.look();
+    rollout.reconcile();
     if (isApproval) approve(rollout);
     else answer(rollout, answered('{"proceed": true}'));
     const text = `waits for ${out?.name}, which is out`;
@@ -228,7 +228,7 @@ test.each(['approval', 'webhook'] as const)(
     expect(told.blocker).toBe(`${out?.name}, which is out`);
     rollout.set(index, { illness: undefined });
     rollout.nowMs += 60_000;
-    rollout.look();
+    rollout.reconcile();
     if (!isApproval) answer(rollout, answered('{"proceed": true}'));
     expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
   },
@@ -243,7 +243,7 @@ test('a host that is ill, and that a slot may heal, gets the slot of one that ma
   rollout.set(rollout.hosts.findIndex((host) => host === ill) + 1, {
     illness: { kind: 'off', text: 'off' },
   });
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.out).toBe(ill?.name.replace('hosts/', ''));
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
   rollout.end(rollout.out);
@@ -261,7 +261,7 @@ test('a host that may be out of service gets the slot of one that waits for it',
   const unseen = others(rollout).find(({ image: has }) => has === image('A'));
   const index = rollout.hosts.findIndex((host) => host === unseen) + 1;
   rollout.set(index, { service: 'unseen' });
-  rollout.look();
+  rollout.reconcile();
   expect(rollout.out).toBe(unseen?.name.replace('hosts/', ''));
   rollout.set(index, { service: 'in' });
   approve(rollout).end(rollout.out);
@@ -366,7 +366,7 @@ test('approved when the window is shut, it waits for that, and nobody is told of
   expect(told.nextAttemptTime).toEqual(timestampFromMs(Date.UTC(2026, 11, 5, 2)));
   // The next window may be further away than the deadline: the approval remains.
   rollout.nowMs = Date.UTC(2026, 11, 5, 2);
-  expect(rollout.look().slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+  expect(rollout.reconcile().slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
 
 test('approved and then paused for longer than the deadline, it is asked for again', () => {
@@ -377,11 +377,11 @@ test('approved and then paused for longer than the deadline, it is asked for aga
   expect(explained(rollout)).toMatchObject({ blocker: 'a person to resume it' });
   expect(explained(rollout).nextAttemptTime).toBeUndefined();
   rollout.nowMs += 3_600_000;
-  expect(rollout.look().slots).toEqual([]);
+  expect(rollout.reconcile().slots).toEqual([]);
   expect(rollout.record.failures[0]).toMatchObject({ counted: false });
   rollout.nowMs = Date.UTC(2026, 11, 5, 2);
   setPaused(rollout, false);
-  const [slot] = rollout.look().slots;
+  const [slot] = rollout.reconcile().slots;
   expect(slot).toMatchObject({ state: RolloutSlotState.GATE, approvedBy: '' });
 });
 
@@ -398,7 +398,7 @@ test('a host that waits for another one beside a shut window does not wait for e
   const out = rollout.hosts.findIndex(({ image: has }) => has === image('B'));
   rollout.set(out + 1, { illness: { kind: 'fault', text: 'powerMismatch: it is off' } });
   const waits = `waits for ${rollout.hosts[out]?.name}, which is out`;
-  expect(rollout.look().slots).toEqual([]);
+  expect(rollout.reconcile().slots).toEqual([]);
   const failure = rollout.record.failures.find(({ host }) => host === slot?.host);
   expect(failure).toMatchObject({ message: expect.stringContaining(waits), counted: false });
 });

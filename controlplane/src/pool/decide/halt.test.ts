@@ -96,9 +96,9 @@ test('no host goes back to an image that only some hosts had', () => {
   for (let done = 0; done < 5; done++) pool.end(firstOut(pool));
   for (const { host } of pool.slots) pool.end(host.replace('hosts/', ''), 'failedBefore');
   policyOf(pool).paused = true;
-  pool.look().push('C').finish();
+  pool.reconcile().push('C').finish();
   policyOf(pool).paused = false;
-  pool.look();
+  pool.reconcile();
   expect(pool.countOn('B')).toBeGreaterThanOrEqual(5);
   failFirst(pool);
   failFirst(pool);
@@ -116,10 +116,10 @@ test('a halt outlasts hosts that leave, and those that come; a changed policy li
   const before = pool.countOn('B');
   pool.hosts.push(...Array.from({ length: 15 }, (_, index) => seen(20 + index)));
   pool.set(numberOf(first), { labels: {} });
-  expect([pool.look().out, pool.condition('UpToDate')]).toEqual(['', 'Halted']);
+  expect([pool.reconcile().out, pool.condition('UpToDate')]).toEqual(['', 'Halted']);
   expect(pool.countOn('B')).toBe(before);
   policyOf(pool).failureThreshold = create(PoolAmountSchema, count(4));
-  pool.look();
+  pool.reconcile();
   expect(pool.condition('UpToDate')).toBe('RolloutInProgress');
 });
 
@@ -128,21 +128,21 @@ test('a pin brings a failed host back in a halted rollout, but not in a paused o
   const failed = failFirst(pool);
   policyOf(pool).paused = true;
   pool.spec.pins = { [`hosts/${failed}`]: image('A') };
-  expect(pool.look().out).toBe('');
+  expect(pool.reconcile().out).toBe('');
   const mine = pool.surveyed().surveyedHosts.find(({ isPinned }) => isPinned);
   expect(mine && new Outage(pool.surveyed()).waitOf(mine)?.text).toBe('it is paused');
   policyOf(pool).paused = false;
-  expect(pool.look().out).toBe(failed);
+  expect(pool.reconcile().out).toBe(failed);
   pool.end(failed);
   expect([pool.countOn('A'), pool.out, pool.condition('UpToDate')]).toEqual([4, '', 'Halted']);
 });
 
 test('a pin goes while the tag is not resolved, through the gate as the others', () => {
   const gate = { approval: true };
-  const pool = new Rollout(2, { rollout: { gate }, pins: { 'hosts/h2': image('P') } }).look();
+  const pool = new Rollout(2, { rollout: { gate }, pins: { 'hosts/h2': image('P') } }).reconcile();
   expect([pool.out, pool.condition('UpToDate')]).toEqual(['h2', 'NoTarget']);
   for (const slot of pool.slots) slot.approvedBy = 'user:ann';
-  pool.look().end('h2');
+  pool.reconcile().end('h2');
   expect([pool.countOn('P'), pool.out]).toEqual([1, '']);
 });
 
@@ -150,13 +150,13 @@ test('a halt stands, too, when no wave selects anybody any more', () => {
   const waves = [{ name: 'canary', hosts: { labels: { role: 'canary' } } }];
   const pool = settled(4, { rollout: { waves, failureThreshold: count(1) } });
   pool.set(1, { labels: { ...pool.hosts[0]?.labels, role: 'canary' } });
-  pool.look().push('B');
+  pool.reconcile().push('B');
   const failed = failFirst(pool);
   expect([failed, pool.condition('UpToDate')]).toEqual(['h1', 'Halted']);
   pool.set(1, { labels: {} });
-  pool.look();
+  pool.reconcile();
   pool.set(2, { labels: { ...pool.hosts[1]?.labels, role: 'canary' } });
-  expect([pool.look().out, pool.condition('UpToDate')]).toEqual(['', 'Halted']);
+  expect([pool.reconcile().out, pool.condition('UpToDate')]).toEqual(['', 'Halted']);
 });
 
 test('a wave that is lost as a whole opens no other; one that waits names its host', () => {
@@ -214,16 +214,16 @@ test('a host that comes up on B when C is wanted already is in the history', () 
     const name = pool.out;
     pool.end(name, 'succeeded', { illness: { kind: 'fault', text: 'powerLost: it is off' } });
     pool.nowMs += hourMs;
-    pool.look();
+    pool.reconcile();
     policyOf(pool).paused = true;
     if (!isLate) pool.set(numberOf(name), { illness: undefined });
     pool.push('C');
     if (isLate) pool.set(numberOf(name), { illness: undefined });
-    pool.look();
+    pool.reconcile();
     const told = [...pool.ledger.values()].filter((each) => each.digest === digest('B'));
     expect(told.map(({ host }) => host)).toContain(`hosts/${name}`);
     policyOf(pool).paused = false;
-    pool.look().finish();
+    pool.reconcile().finish();
     expect([pool.countOn('C'), pool.record.failures]).toEqual([4, []]);
   }
 });
@@ -237,7 +237,7 @@ test('a host that fails before it has begun is tried again and again, ever more 
     if (tries >= 2) expect(pool.condition('Degraded')).toBe('HostFailed');
     pauses.push(((pool.nextPassMs ?? 0) - pool.nowMs) / 60_000);
     pool.nowMs = pool.nextPassMs ?? 0;
-    pool.look();
+    pool.reconcile();
   }
   expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440]);
 });
@@ -250,10 +250,10 @@ test.each([
   for (const how of ['failedBefore', 'failedWriting'] as const) {
     const pool = settled(1).push('B');
     pool.end(pool.out, how);
-    pool.look();
+    pool.reconcile();
     expect(pool.out).toBe('');
     change(pool);
-    expect(pool.look().out).toBe('h1');
+    expect(pool.reconcile().out).toBe('h1');
     pool.finish();
     expect(pool.condition('UpToDate')).toBe('AllUpdated');
   }
@@ -264,7 +264,7 @@ test('another registry is asked at once; no host that lost its image is written 
     const pool = settled(1).push('B');
     pool.end(pool.out, how);
     pool.registries = [create(ImageRegistrySchema, { registry: 'registry.example' })];
-    return pool.look().out;
+    return pool.reconcile().out;
   };
   expect([tries('failedBefore'), tries('failedWriting')]).toEqual(['h1', '']);
 });
@@ -274,9 +274,9 @@ test('a clock that is put back in the soak makes it no longer', () => {
   const first = pool.out;
   pool.end(first);
   pool.nowMs -= 24 * hourMs;
-  pool.look();
+  pool.reconcile();
   pool.nowMs += hourMs;
-  expect(pool.look().out).not.toBe(first);
+  expect(pool.reconcile().out).not.toBe(first);
 });
 
 test('provisioning that fails everywhere ends at the threshold', () => {
@@ -307,10 +307,10 @@ test('a retry brings a host back on the digest on which it failed, once for each
   const pool = settled(1).push('B');
   for (const retries of [1n, 2n]) {
     pool.end(pool.out, 'failedWriting');
-    expect(pool.look().out).toBe('');
-    expect(pool.look().out).toBe('');
+    expect(pool.reconcile().out).toBe('');
+    expect(pool.reconcile().out).toBe('');
     pool.set(1, { retries });
-    expect(pool.look().out).toBe('h1');
+    expect(pool.reconcile().out).toBe('h1');
   }
   pool.finish();
   expect(pool.condition('UpToDate')).toBe('AllUpdated');
@@ -324,7 +324,7 @@ test('a host that failed and is pinned afterwards counts for the threshold no mo
   expect(pool.surveyed().failedCount).toBe(1);
   // To the image on which it failed: its failure stays.
   pool.spec.pins = { [`hosts/${pinned}`]: image('B') };
-  pool.look();
+  pool.reconcile();
   expect(pool.record.failures.map(({ host, counted }) => [host, counted])).toEqual([
     [`hosts/${pinned}`, true],
   ]);

@@ -19,7 +19,7 @@ function soaking(rollback = false, left: Parameters<Rollout['set']>[1] = {}) {
   const pass = (minutes: number, change: Parameters<Rollout['set']>[1] = {}) => {
     pool.nowMs += minutes * minuteMs;
     pool.set(Number(host.slice(1)), change);
-    return pool.look();
+    return pool.reconcile();
   };
   return { pool, host, pass };
 }
@@ -35,7 +35,7 @@ test('a host that is ill for a moment of a long soak has not failed, and soaks a
   expect([pool.out === '', pool.condition('Degraded')]).toEqual([false, 'Healthy']);
 });
 
-test('the pool looks again when the soak is over, and the slot is free then', () => {
+test('the pool is reconciled again when the soak is over, and the slot is free then', () => {
   const { pool, host, pass } = soaking();
   expect(pass(59).out).toBe(host);
   expect(pool.nextPassMs).toBe(pool.nowMs + minuteMs);
@@ -83,7 +83,7 @@ function unproved() {
   const pass = (minutes: number, change: Parameters<Rollout['set']>[1] = {}) => {
     pool.nowMs += minutes * minuteMs;
     pool.set(1, change);
-    pool.look();
+    pool.reconcile();
     return entries().map(({ lastDeployed }) => lastDeployed);
   };
   const at = (minutes: number) => [timestampFromMs(writtenMs + minutes * minuteMs)];
@@ -144,7 +144,7 @@ test('garm-H9: a clock that is put back takes nothing from the history', () => {
   const lastMs = pool.nowMs;
   pool.end(pool.out);
   pool.nowMs -= 2 * hourMs;
-  pool.look().finish();
+  pool.reconcile().finish();
   const [entry] = historyOf([...pool.ledger.values()], pool.hosts, { limit: 9, target: '' });
   expect(entry).toMatchObject({ hostCount: 2, lastDeployed: timestampFromMs(lastMs) });
 });

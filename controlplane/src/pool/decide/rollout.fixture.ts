@@ -1,6 +1,6 @@
 /**
  * A pool and its hosts on the bench: the pure step, and hosts that carry out requests when the test
- * says so. The test does the loop's work between two looks (claims, cleans, runs).
+ * says so. The test does the loop's work between two passes (claims, cleans, runs).
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -114,8 +114,8 @@ export class Rollout {
     this.hosts[n - 1] = { ...this.host(n), ...withService(change) };
   }
 
-  /** Looks until nothing changes; claims and sends requests in between, like the loop. */
-  look(resolved?: ResolvedImage): this {
+  /** Reconciles until nothing changes; claims and sends requests in between, like the loop. */
+  reconcile(resolved?: ResolvedImage): this {
     this.#step(resolved);
     for (let round = 0; round < 50; round++) {
       const before = JSON.stringify([this.record, this.hosts], bigints);
@@ -126,15 +126,15 @@ export class Rollout {
     throw new Error('the pool does not come to rest');
   }
 
-  /** One look, as in the loop after each answer. */
-  lookOnce(): void {
+  /** One pass, as in the loop after each answer. */
+  reconcileOnce(): void {
     this.#step();
   }
 
   /** From now on the registry resolves the tag to this digest. */
   push(letter: string): this {
     const { image: named } = this.spec;
-    return this.look({
+    return this.reconcile({
       ...{ kind: 'digest', reference: named, digest: digest(letter), version: `v-${letter}` },
       known: knownDigest(this.record, named),
     });
@@ -157,7 +157,7 @@ export class Rollout {
     });
     run.steps = wrote.steps;
     this.hosts[index] = { ...host, ...withService({ ...after(slot, host, how), ...left }), run };
-    return this.look();
+    return this.reconcile();
   }
 
   /** Ends runs as they come until no host has a slot. */

@@ -65,7 +65,7 @@ test('a pause lets what is under way end, and takes no new slot', () => {
   const first = pool.out;
   if (pool.spec.rollout === undefined) pool.spec.rollout = create(RolloutPolicySchema);
   pool.spec.rollout.paused = true;
-  pool.look();
+  pool.reconcile();
   expect(pool.out).toBe(first);
   pool.end(first);
   expect([pool.out, pool.countOn('B')]).toEqual(['', 1]);
@@ -93,15 +93,15 @@ test('an approved host goes; one that nobody approves gives its slot back, and w
   expect(pool.condition('UpToDate')).toBe('WaitingForApproval');
   const first = pool.out;
   pool.nowMs += hourMs;
-  pool.look();
+  pool.reconcile();
   expect(pool.out).not.toBe(first);
   for (const slot of pool.slots) slot.approvedBy = 'user:ann';
-  pool.look();
+  pool.reconcile();
   expect(pool.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
   pool.end(pool.out);
   // The host without an approval waits at the gate again, and its failure does not count.
   pool.nowMs += hourMs / 2;
-  expect(pool.look().out).toBe(first);
+  expect(pool.reconcile().out).toBe(first);
   expect(pool.surveyed().failedCount).toBe(0);
 });
 
@@ -111,7 +111,7 @@ test('garm-R7: a host that joins on an older image waits for its slot; its histo
   pool.push('B').finish();
   const before = historyOf([...pool.ledger.values()], pool.hosts, { limit: 10, target: '' });
   pool.hosts.push(seen(4), seen(5));
-  pool.look();
+  pool.reconcile();
   expect(pool.condition('UpToDate')).toBe('RolloutInProgress');
   expect(pool.slots).toHaveLength(1);
   const after = historyOf([...pool.ledger.values()], pool.hosts, { limit: 10, target: '' });
@@ -130,7 +130,7 @@ test('garm-R9: a host written and not healthy keeps its slot, and is not in the 
   expect(pool.slots[0]).toMatchObject({ host: `hosts/${name}`, state: RolloutSlotState.PROVING });
   expect(pool.ledger.size).toBe(0);
   pool.set(Number(name.slice(1)), { illness: undefined });
-  pool.look();
+  pool.reconcile();
   expect(pool.out).not.toBe(name);
   expect(pool.ledger.size).toBe(1);
 });
@@ -167,7 +167,7 @@ test('garm-R13: a failure before a host left its image does not count, and is tr
   pool.finish();
   expect(pool.countOn('B')).toBe(3);
   pool.nowMs += hourMs;
-  pool.look().finish();
+  pool.reconcile().finish();
   expect(pool.countOn('B')).toBe(4);
 });
 
@@ -177,12 +177,12 @@ test('garm-R15: a host not healthy in time has failed, and counts; a late return
   const name = pool.out;
   pool.end(name, 'succeeded', { illness: { kind: 'fault', text: 'powerLost: it went off' } });
   pool.nowMs += 16 * 60_000;
-  pool.look();
+  pool.reconcile();
   expect(pool.condition('UpToDate')).toBe('Halted');
   expect(pool.messageOf('Degraded')).toMatch(/; hosts\/h\d: .*powerLost: it went off$/);
   expect([pool.out, pool.ledger.size]).toEqual(['', 0]);
   pool.set(Number(name.slice(1)), { illness: undefined });
-  pool.look();
+  pool.reconcile();
   expect(pool.ledger.size).toBe(1);
   expect(pool.slots).toHaveLength(2);
   pool.finish();
@@ -196,18 +196,18 @@ test('a host that failed on an image is not tried on it again by itself', () => 
   pool.end(first, 'failedWriting');
   pool.finish();
   pool.nowMs += 24 * hourMs;
-  pool.look();
+  pool.reconcile();
   expect([pool.countOn('A'), pool.out]).toEqual([2, '']);
   expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);
 });
 
-test('garm-R19: a look repeated, from the record alone, changes no slot and adds none', () => {
+test('garm-R19: a repeated pass, from the record alone, changes no slot and adds none', () => {
   const pool = settled(8, { rollout: { maxUnavailable: count(3) } });
   pool.push('B');
   pool.end(pool.out);
   const { out } = pool;
   const bytes = JSON.stringify(pool.slots.map(({ host, number }) => `${host} ${number}`));
-  for (let again = 0; again < 5; again++) pool.look();
+  for (let again = 0; again < 5; again++) pool.reconcile();
   expect(pool.out).toBe(out);
   expect(JSON.stringify(pool.slots.map(({ host, number }) => `${host} ${number}`))).toBe(bytes);
 });
@@ -233,11 +233,11 @@ test('garm-R23: outside its windows nobody in service is taken; who never ran ma
   expect([pool.out, pool.condition('UpToDate')]).toEqual(['', 'WaitingForWindow']);
   expect(pool.nextPassMs).toBe(startMs + 14 * hourMs);
   pool.hosts.push(seen(3, available));
-  expect(pool.look().out).toBe('h3');
+  expect(pool.reconcile().out).toBe('h3');
   pool.end('h3');
   expect(pool.out).toBe('');
   pool.nowMs = startMs + 14 * hourMs;
-  pool.look();
+  pool.reconcile();
   expect(pool.slots).toHaveLength(1);
   // A deployment that has begun may end after the window.
   pool.nowMs += 2 * hourMs;
@@ -283,9 +283,9 @@ test('a slot is free only when its host has been healthy for the whole soak', ()
   expect(pool.ledger.size).toBe(1);
   expect(pool.nextPassMs).toBe(pool.nowMs + 15 * 60_000);
   pool.nowMs += hourMs - 1;
-  expect(pool.look().out).toBe(first);
+  expect(pool.reconcile().out).toBe(first);
   pool.nowMs += 1;
-  expect(pool.look().out).not.toBe(first);
+  expect(pool.reconcile().out).not.toBe(first);
 });
 
 test('no more of a rack are out than its cap lets, and racks alternate', () => {
@@ -311,7 +311,7 @@ test('a host that is out for another reason counts as one of those that may be o
   const outage = new Outage(pool.surveyed());
   expect(outage.waitOf(queue[0] ?? missing())?.text).toContain('waits for a slot: 1 of 1 out');
   pool.set(2, { illness: undefined });
-  pool.look().finish();
+  pool.reconcile().finish();
   expect(pool.countOn('B')).toBe(4);
 });
 
@@ -326,14 +326,14 @@ test('garm-R27: a host that leaves at the gate goes at once, and after its run o
   pool.push('B');
   const n = Number(pool.out.slice(1));
   pool.set(n, { labels: {} });
-  pool.look();
+  pool.reconcile();
   expect(pool.host(n).claimedBy).toBeUndefined();
   expect(pool.out).not.toBe(`h${n}`);
   for (const slot of pool.slots) slot.approvedBy = 'user:ann';
-  pool.look();
+  pool.reconcile();
   const m = Number(pool.out.slice(1));
   pool.set(m, { labels: {} });
-  pool.look();
+  pool.reconcile();
   expect([pool.out, pool.host(m).claimedBy]).toEqual([`h${m}`, 'pools/p']);
   pool.end(`h${m}`);
   expect([pool.out, pool.host(m).claimedBy]).toEqual(['', undefined]);
@@ -351,7 +351,7 @@ test('garm-R29: a host that two pools want whole is held by neither; the others 
   expect(pool.countOn('B')).toBe(2);
   // A pool with a size leaves it to one without, and takes nothing from it.
   spec.size = 1;
-  pool.look().finish();
+  pool.reconcile().finish();
   expect(pool.countOn('B')).toBe(3);
 });
 
@@ -369,11 +369,11 @@ test.each([
   expect(pool.host(2).claimedBy).toBe(row.takes ? 'pools/p' : undefined);
   // The pool that holds it keeps it.
   pool.others = [];
-  pool.look().finish();
+  pool.reconcile().finish();
   pool.others = [
     { name: 'pools/q', spec: create(PoolSpecSchema, { hosts: { names: ['hosts/h2'] } }) },
   ];
-  pool.look();
+  pool.reconcile();
   expect(pool.host(2).claimedBy).toBe('pools/p');
 });
 
@@ -385,7 +385,7 @@ test('a pool never takes what somebody else claims, and one with a size takes no
   expect([pool.countOn('A'), pool.host(1).claimedBy]).toEqual([2, 'user:ann']);
   const before = pool.record.members.map(({ host }) => host);
   pool.spec.size = 3;
-  pool.look().finish();
+  pool.reconcile().finish();
   expect(pool.record.members.map(({ host }) => host)).toEqual(expect.arrayContaining(before));
   expect(pool.countOn('A')).toBe(3);
 });
@@ -395,7 +395,7 @@ test('garm-R31: a pool that is deleted lets runs end, keeps no slot, gives hosts
   pool.push('B');
   const first = pool.out;
   pool.record.deletion = create(AbortSchema, { by: 'user:ann' });
-  pool.look();
+  pool.reconcile();
   expect(pool.out).toBe(first);
   pool.end(first);
   expect([pool.out, pool.record.members.length]).toEqual(['', 0]);
@@ -440,7 +440,7 @@ test('conditions keep their time while nothing about them changes', () => {
     pool.record.pool?.status?.conditions.map(({ type, since: at }) => [type, at?.seconds]);
   const before = since();
   pool.nowMs += hourMs;
-  pool.look().push('A');
+  pool.reconcile().push('A');
   expect(since()).toEqual(before);
   expect(pool.record.pool?.status?.target?.since?.seconds).toBe(BigInt(startMs / 1_000));
 });
@@ -471,7 +471,7 @@ test('the history is the same when all that led to it is looked at once more', (
   const of = (given: readonly wire.DeploymentRecord[]) =>
     historyOf(given, pool.hosts, { limit: 3, target: digest('A') });
   expect(of([...entries, ...entries].toReversed())).toEqual(of(entries));
-  for (let round = 0; round < 3; round++) pool.look();
+  for (let round = 0; round < 3; round++) pool.reconcile();
   expect([...pool.ledger.values()]).toEqual(entries);
 });
 

@@ -1,6 +1,6 @@
 /**
  * Whether a host that passed the gate, or whose image is being fetched, may still go: other hosts
- * may have gone out or fallen ill in the meantime. Pure apart from its own count.
+ * may have gone out or become unhealthy in the meantime. Pure apart from its own count.
  *
  * Invariants:
  * 1. A host at the gate is not out. So when two wait there and only one may go, the first goes, and
@@ -40,12 +40,12 @@ export class Room {
       if (state !== RolloutSlotState.GATE && wasServing) this.#out.set(hostUid, { name, rack });
     }
     this.#isWanted = surveyedHosts.some((each) => {
-      const isIll = each.status === 'waiting' && isMissed(each.host);
-      return isIll && stopOf(surveyed, each) === undefined;
+      const isWaitingAndOut = each.status === 'waiting' && isMissed(each.host);
+      return isWaitingAndOut && stopOf(surveyed, each) === undefined;
     });
   }
 
-  /** A slot could heal a host that is out. */
+  /** A slot could bring back a host that is out, or that may be out. */
   get isWanted(): boolean {
     return this.#isWanted;
   }

@@ -18,7 +18,7 @@ test('a wave that waits for a host which somebody holds is shown with that host'
   pool.set(1, { keptBy: { kind: 'hold', text: 'its work is held by ann: disks' } });
   pool.push('B').finish();
   pool.nowMs += 30 * dayMs;
-  expect([pool.look().out, pool.countOn('B')]).toEqual(['', 1]);
+  expect([pool.reconcile().out, pool.countOn('B')]).toEqual(['', 1]);
   const [upToDate, degraded] = conditionsOf(pool);
   expect(upToDate).toMatch(
     /^Waiting: 1 of 4 hosts .*; hosts\/h[34]: its wave waits for hosts\/h1 of wave canary$/,
@@ -43,7 +43,7 @@ test('a host that is out without a slot is named, where no other may be', () => 
   const other = slot?.host === 'hosts/h2' ? 3 : 2;
   gated.set(other, silent);
   if (slot !== undefined) slot.approvedBy = 'user:ann';
-  gated.look();
+  gated.reconcile();
   expect(gated.slots).toMatchObject([{ state: RolloutSlotState.GATE }]);
   const [told] = conditionsOf(gated);
   expect(told).toContain(`Waiting: 0 of 3 hosts`);
@@ -57,18 +57,18 @@ test('a host that may serve or not, and that nothing keeps, does not wait for it
   pool.push('B');
   expect([pool.out, pool.condition('UpToDate')]).toEqual(['', 'WaitingForWindow']);
   pool.nowMs += 14 * 3_600_000;
-  pool.look();
+  pool.reconcile();
   const [slot] = pool.slots;
   expect(slot).toMatchObject({ host: 'hosts/h1', state: RolloutSlotState.GATE });
   if (slot !== undefined) slot.approvedBy = 'user:ann';
-  expect(pool.look().slots).toMatchObject([{ state: RolloutSlotState.RUNNING }]);
+  expect(pool.reconcile().slots).toMatchObject([{ state: RolloutSlotState.RUNNING }]);
 });
 
 test('the last host runs the image, and is ill', () => {
   const pool = new Rollout(2).push('A');
   pool.set(1, { illness: { kind: 'off', text: 'it is off' } });
   const ill = 'hosts/h1: it runs the image, but: it is off';
-  expect(conditionsOf(pool.look())).toEqual([
+  expect(conditionsOf(pool.reconcile())).toEqual([
     `Waiting: 1 of 2 hosts is on their image; ${ill}`,
     `HostKept: ${ill}`,
   ]);
@@ -81,7 +81,7 @@ test('a shut window is reported, but not where something else holds all hosts', 
   const frozen = 'racks/r1 is frozen by user:ann: a drill';
   pool.set(1, { keptBy: { kind: 'hold', text: frozen } });
   pool.set(2, { keptBy: { kind: 'hold', text: frozen } });
-  expect(pool.look().condition('UpToDate')).toBe('Waiting');
+  expect(pool.reconcile().condition('UpToDate')).toBe('Waiting');
   expect(pool.messageOf('Degraded')).toContain(frozen);
 });
 
@@ -94,13 +94,13 @@ test('a pool is not degraded during a pause before a retry, or during a clean', 
   const other = first === 'h1' ? 2 : 1;
   const dirty = { state: HostState.MANAGEABLE, image: '', digest: '' };
   pool.set(other, dirty);
-  pool.lookOnce();
+  pool.reconcileOnce();
   expect(pool.condition('Degraded')).toBe('Healthy');
   pool.set(other, {
     ...dirty,
     goalStopped: { kind: 'givenUp', text: '3 attempts in a row failed' },
   });
-  pool.lookOnce();
+  pool.reconcileOnce();
   expect(pool.condition('Degraded')).toBe('HostKept');
 });
 

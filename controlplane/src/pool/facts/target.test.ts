@@ -15,7 +15,7 @@ test('garm-T2, garm-T6: while a tag is not resolved the target stays, the rollou
   for (const type of ['registryUnreachable', 'imageNotFound'] as const) {
     const pool = settled();
     pool.push('B');
-    pool.look({ kind: 'failed', reference, type, message: 'no answer' });
+    pool.reconcile({ kind: 'failed', reference, type, message: 'no answer' });
     expect(pool.condition('Resolved')).toBe('ResolutionFailed');
     expect(pool.messageOf('Resolved')).toBe(`${type}: no answer`);
     pool.finish();
@@ -28,11 +28,11 @@ test('garm-T2, garm-T6: while a tag is not resolved the target stays, the rollou
 test('garm-T4: a changed reference never meets the old digest; it waits to be resolved', () => {
   const pool = settled();
   pool.spec.image = 'registry.example/other:next';
-  pool.look();
+  pool.reconcile();
   expect(pool.condition('UpToDate')).toBe('NoTarget');
   expect(pool.record.pool?.status?.target?.image).toBe(image('A'));
   // An answer for the old name comes too late.
-  pool.look({ kind: 'digest', reference, digest: digest('X'), version: '', known: '' });
+  pool.reconcile({ kind: 'digest', reference, digest: digest('X'), version: '', known: '' });
   expect([pool.out, pool.countOn('A')]).toEqual(['', 3]);
   pool.push('B');
   expect(pool.slots[0]?.image).toBe(`registry.example/other@${digest('B')}`);
@@ -48,10 +48,10 @@ test('garm-T8: hosts that the image does not fit fail by themselves; the others 
   expect(pool.messageOf('UpToDate')).toContain('tried again after a pause');
   for (let again = 0; again < 2; again++) {
     pool.nowMs += hourMs;
-    pool.look().end(first, 'failedBefore');
+    pool.reconcile().end(first, 'failedBefore');
   }
   // It is retried, but not at once.
-  expect(pool.look().out).toBe('');
+  expect(pool.reconcile().out).toBe('');
   expect([pool.countOn('B'), pool.surveyed().failedCount]).toEqual([3, 0]);
   expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);
 });
@@ -62,7 +62,7 @@ describe('a tag that moves to another index', () => {
     const { image: named } = pool.spec;
     const known = knownDigest(pool.record, named);
     const answer = { reference: named, digest: digest(letter), version: '', known, platforms };
-    return pool.look({ kind: 'digest', ...answer });
+    return pool.reconcile({ kind: 'digest', ...answer });
   }
 
   test('an index of the same manifest for the platform moves no host', () => {

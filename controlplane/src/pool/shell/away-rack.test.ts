@@ -5,7 +5,7 @@ import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { Rig } from '../../host/testing/rig.ts';
-import { fetching, look, poolOf, runOf, write } from '../decide/call-off.fixture.ts';
+import { fetching, poolOf, reconcile, runOf, write } from '../decide/call-off.fixture.ts';
 import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
 import { poolKey } from '../policy/names.ts';
 import { Pools } from './loop.ts';
@@ -64,10 +64,10 @@ test('the only slot goes to a host that can be worked on; people are told of the
 test('a host that was let through before its agent went gives its slot back at once', async () => {
   const host = fetching();
   const kept = poolOf(host);
-  const first = await look(host, kept, host.nowMs, [], brake);
+  const first = await reconcile(host, kept, host.nowMs, [], brake);
   expect(first.asked).toEqual(['abort']);
   expect(runOf(host)?.abort).toMatchObject({ by: 'pools/p', reason: away });
-  const second = await look(host, first.record, host.nowMs, [], brake);
+  const second = await reconcile(host, first.record, host.nowMs, [], brake);
   expect(second.record.pool?.status?.slots).toEqual([]);
   expect(second.record.failures).toEqual([]);
 });
@@ -76,7 +76,7 @@ test('a host that is being written keeps its slot, and people are told', async (
   const host = fetching();
   const kept = poolOf(host);
   write(host);
-  const { record, asked } = await look(host, kept, host.nowMs, [], brake);
+  const { record, asked } = await reconcile(host, kept, host.nowMs, [], brake);
   expect(asked).toEqual([]);
   expect(record.pool?.status?.slots).toHaveLength(1);
   const degraded = poolCondition(record.pool?.status, 'Degraded');

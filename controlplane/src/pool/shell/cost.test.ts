@@ -141,7 +141,7 @@ test('the pool holds its members, and reads each of them once in a pass', async 
   expect(rows).toBeLessThan(3 * members);
 });
 
-test('a pass that looks at all hosts, or at all rows, is seen', async () => {
+test('a pass that reads all hosts, or all rows, is seen', async () => {
   const reads: Work = ({ replica }) => replica.shared.store.list('hosts');
   const looks: Work = async ({ replica }) => [...replica.shared.fleetView.rows()];
   for (const work of [reads, looks]) {

@@ -49,10 +49,10 @@ test('an answer that is too late for its target is requested again, and never us
 test('hosts on B stay there, whatever was answered while the target was A', () => {
   const pool = new Rollout(3).push('A').push('B').finish();
   const old = { kind: 'digest', reference, digest: digest('A'), version: 'v-A' } as const;
-  pool.look({ ...old, known: digest('A') });
+  pool.reconcile({ ...old, known: digest('A') });
   expect([pool.out, pool.countOn('B')]).toEqual(['', 3]);
   // A tag that was set back gives a present answer.
-  pool.look({ ...old, known: digest('B') });
+  pool.reconcile({ ...old, known: digest('B') });
   expect(pool.slots[0]?.image).toBe(image('A'));
 });
 

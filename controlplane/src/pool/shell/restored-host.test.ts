@@ -103,13 +103,13 @@ describe.each([
     const host = restore(kept(state));
     const pool = new Rollout(1).push('A');
     pool.hosts = [seenOf(host)];
-    pool.look();
+    pool.reconcile();
     expect([pool.record.members, pool.out, seenOf(host).claimedBy]).toEqual([[], '', undefined]);
     expect(pool.messageOf('UpToDate')).toContain(lookFirst);
     asks(host, 'user:ann', { kind: 'retry' });
     if (state === AVAILABLE) return;
     pool.hosts = [seenOf(host)];
-    expect(pool.look().record.members).toHaveLength(1);
+    expect(pool.reconcile().record.members).toHaveLength(1);
   });
 });
 

@@ -60,7 +60,7 @@ test.each([...faults])(
     const pool = wantsB(host);
     expect(pool.out).toBe('');
     pool.nowMs += 14 * 3_600_000;
-    pool.look();
+    pool.reconcile();
     const isOfBmc = bmcFaults.has(type);
     expect(pool.slots.map(({ state }) => state)).toEqual(isOfBmc ? [] : [RolloutSlotState.GATE]);
     if (isOfBmc) expect(pool.surveyed().surveyedHosts[0]?.why).toBe(`its BMC, ${type}: m`);
@@ -93,7 +93,7 @@ test('a host in rescue is taken in by no pool, and written by none, until all is
   expect(own.out).toBe('');
   expect(own.surveyed().surveyedHosts[0]).toMatchObject({ status: 'kept', why });
   own.set(1, seenWith({}));
-  own.look().finish();
+  own.reconcile().finish();
   expect(own.countOn('B')).toBe(2);
 });
 
@@ -139,7 +139,7 @@ test('a host of a frozen rack or fleet is kept, and none waits at the gate for i
   const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
   const first = pool.out;
   pool.set(Number(first.slice(1)), { keptBy: { kind: 'hold', text: why } });
-  pool.look();
+  pool.reconcile();
   expect(pool.out).not.toBe(first);
   expect(pool.surveyed().surveyedHosts.find(({ status }) => status === 'kept')?.why).toBe(why);
 });
@@ -153,12 +153,12 @@ test('an approval outlasts a run that holds its host for a while', () => {
     run,
     keptBy: { kind: 'run', text: 'busy: power 3 holds the host' },
   });
-  pool.look();
+  pool.reconcile();
   expect(pool.slots[0]).toMatchObject({
     ...{ host: `hosts/${first}`, state: RolloutSlotState.GATE, approvedBy: 'user:ann' },
     message: 'let through, and waits: busy: power 3 holds the host',
   });
   pool.set(Number(first.slice(1)), { run: undefined, keptBy: undefined });
-  pool.look();
+  pool.reconcile();
   expect([pool.out, pool.slots[0]?.state]).toEqual([first, RolloutSlotState.RUNNING]);
 });

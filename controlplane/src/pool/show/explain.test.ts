@@ -27,7 +27,7 @@ function explained(
 const textsOf = ({ causes }: Explanation): string[] => causes.map(({ text }) => text);
 const policy = (pool: Rollout, change: Partial<RolloutPolicy>): void => {
   pool.spec.rollout = Object.assign(pool.spec.rollout ?? create(RolloutPolicySchema), change);
-  pool.look();
+  pool.reconcile();
 };
 
 test('a pool whose hosts all run its image waits for nothing', () => {
@@ -105,7 +105,7 @@ test('an approval is asked for by digest; a webhook is named without its path', 
     `${pool.slots[0]?.host} is at the gate for ${image('B')}: waits for an approval`,
   );
   approve(pool.record, { hosts: [], digest: digest('B'), by: userActor('ann') });
-  const told = explained(pool.look());
+  const told = explained(pool.reconcile());
   expect(told.blocker).toBe('the webhook at https://h.example');
   expect(told.unblock).toEqual([
     'see what https://h.example wants, or ask nobody: rackwright pool update p --gate none',

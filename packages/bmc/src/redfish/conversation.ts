@@ -332,7 +332,7 @@ function strangeStatus(
 ): BmcResult<never> {
   const to = headers['location'];
   if (to === undefined) return failed('protocol', `the BMC answers ${status} to ${method} ${path}`);
-  const message = 'the BMC redirects to another place, which is not followed: use that address';
+  const message = 'the BMC redirects to another address, which is not followed: use that address';
   // Without the query, which may carry a secret.
   return failed('protocol', message, `${status} to ${to.replace(/\?.*$/, '').slice(0, 200)}`);
 }

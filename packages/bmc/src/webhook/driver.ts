@@ -195,7 +195,7 @@ function refusalOf(
     return failed('authentication', message, text);
   }
   if (status >= 300 && status < 400) {
-    const message = 'the device redirects, which is not followed: give the place that it names';
+    const message = 'the device redirects, which is not followed: give the address that it names';
     return failed('protocol', message, text);
   }
   if (busyStatuses.has(status)) {

@@ -41,7 +41,7 @@ test('a pool shows all that it was given', () => {
   });
   const fields = new Map(poolFields(pool, clock));
   expect(fields.get('pin of hosts/h7')).toBe('registry.example/os@sha256:ab');
-  expect(fields.get('looked at every')).toBe('1m');
+  expect(fields.get('resolved every')).toBe('1m');
   expect(fields.get('gate')).toBe('approval, waited for 8h');
   expect(fields.get('healthy within')).toBe('1h');
   expect(fields.get('wave 0 (canary)')).toBe('racks/r1 wave=first');

@@ -93,7 +93,7 @@ export function poolFields(
     ['hosts', selectorText(spec?.hosts)],
     ['size', spec?.size === undefined ? 'all of them' : String(spec.size)],
     ['image', spec?.image ?? ''],
-    ['looked at every', durationText(spec?.pollInterval, '5m')],
+    ['resolved every', durationText(spec?.pollInterval, '5m')],
     ...Object.entries(spec?.pins ?? {}).map(([host, image]) => [`pin of ${host}`, image] as const),
     ['target', target === undefined ? 'not resolved yet' : target.image],
     ['version', target?.version ?? ''],

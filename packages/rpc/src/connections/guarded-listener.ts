@@ -18,8 +18,8 @@ import { duplexPair } from 'node:stream';
 import {
   createServer as createTlsServer,
   connect as dialTls,
-  type Server as Speaker,
   type TLSSocket,
+  type Server as TlsServer,
 } from 'node:tls';
 import { type Clock, networkOf } from '@rackwright/platform';
 import type { RpcLimits } from '../wire/limits.ts';
@@ -30,7 +30,7 @@ import {
   secureContext,
   tlsOptions,
 } from '../wire/tls.ts';
-import { HandshakeSlots, type ListenerCounts, type Visitor } from './handshake-slots.ts';
+import { HandshakeSlots, type ListenerCounts, type PendingConnection } from './handshake-slots.ts';
 
 export interface GuardedListenerOptions {
   readonly address: string;
@@ -68,15 +68,15 @@ export async function openGuardedListener(
   const slots = new HandshakeSlots(limits, clock);
   /** By the address and port of their peer. */
   const present = new Map<string, ArrivedConnection>();
-  const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs, options.protocols));
-  speaker.on('secureConnection', (socket) => {
+  const tlsServer = createTlsServer(tlsOptions(tls, limits.handshakeMs, options.protocols));
+  tlsServer.on('secureConnection', (socket) => {
     const arrived = present.get(peerOf(socket));
     arrived?.over('in');
     // A later break appears as a closed stream, which the server notices by itself.
     socket.on('error', () => undefined);
     handOver(socket);
   });
-  speaker.on('tlsClientError', (_error, socket) => {
+  tlsServer.on('tlsClientError', (_error, socket) => {
     present.get(peerOf(socket))?.failed();
     socket.destroy();
   });
@@ -87,7 +87,7 @@ export async function openGuardedListener(
     socket.once('close', () => {
       if (present.get(peer) === arrived) present.delete(peer);
     });
-    if (!arrived.enter(slots, () => speaker.emit('connection', socket))) present.delete(peer);
+    if (!arrived.enter(slots, () => tlsServer.emit('connection', socket))) present.delete(peer);
   });
   const port = await listen(listener, options);
   return {
@@ -97,12 +97,12 @@ export async function openGuardedListener(
     },
     problem: async (timeoutMs) =>
       listener.listening
-        ? await handshakeProblem(speaker, clock, timeoutMs)
+        ? await handshakeProblem(tlsServer, clock, timeoutMs)
         : 'TLS does not listen any more',
     vouchFor: (peerAddress) => present.get(peerAddress)?.vouched(),
     replaceCertificate: (next) => {
       tls = { ...tls, ...next };
-      speaker.setSecureContext(secureContext(tls));
+      tlsServer.setSecureContext(secureContext(tls));
     },
     close: () => {
       listener.close();
@@ -113,7 +113,7 @@ export async function openGuardedListener(
 
 /** Invariant 5. No data is sent over it, so its certificate is not checked. */
 function handshakeProblem(
-  speaker: Speaker,
+  tlsServer: TlsServer,
   clock: Clock,
   timeoutMs: number,
 ): Promise<string | undefined> {
@@ -129,7 +129,7 @@ function handshakeProblem(
     const socket = dialTls(options, () => settle());
     socket.on('error', (cause) => settle(`TLS: ${cause.message}`));
     socket.once('close', () => settle('TLS: the connection was closed'));
-    speaker.emit('connection', other);
+    tlsServer.emit('connection', other);
   });
 }
 
@@ -141,7 +141,7 @@ class ArrivedConnection {
   readonly #socket: Socket;
   readonly #limits: RpcLimits;
   readonly #clock: Clock;
-  #visitor: Visitor | undefined;
+  #connection: PendingConnection | undefined;
   #over = false;
   #hasBegun = false;
   #penalty = false;
@@ -165,32 +165,32 @@ class ArrivedConnection {
     const { remoteAddress } = socket;
     socket.on('error', () => undefined);
     this.#cancel = this.#clock.after(this.#limits.handshakeWaitMs, () => this.cut());
-    const visitor =
+    const connection =
       remoteAddress === undefined
         ? undefined
         : slots.arrive(networkOf(remoteAddress), {
             begin: () => this.#begin(speak),
             end: () => this.cut(),
           });
-    if (visitor === undefined) {
+    if (connection === undefined) {
       this.over('gone');
       socket.resetAndDestroy();
       return false;
     }
-    this.#visitor = visitor;
+    this.#connection = connection;
     socket.once('close', () => {
       if (this.#hasBegun && !this.#over) this.failed();
       this.over('gone');
       // After a failed handshake the slot is held longer than the connection.
-      if (this.#penalty) this.#clock.after(this.#limits.failedSlotMs, () => visitor.left());
-      else visitor.left();
+      if (this.#penalty) this.#clock.after(this.#limits.failedSlotMs, () => connection.left());
+      else connection.left();
     });
-    this.#listen(visitor);
+    this.#listen(connection);
     return true;
   }
 
   /** Reads until it has its slot. So its end is noticed, and also that it sends nothing. */
-  #listen(visitor: Visitor): void {
+  #listen(connection: PendingConnection): void {
     let bytes = 0;
     let wanted = Number.NaN;
     this.#socket.on('data', (piece: Buffer) => {
@@ -198,7 +198,7 @@ class ArrivedConnection {
       bytes += piece.length;
       if (bytes > earlyBytesMax) this.#socket.pause();
       if (Number.isNaN(wanted)) wanted = recordBytes(this.#early);
-      if (bytes >= Math.min(wanted, earlyBytesMax)) visitor.ready();
+      if (bytes >= Math.min(wanted, earlyBytesMax)) connection.ready();
     });
     this.#socket.resume();
   }
@@ -210,7 +210,7 @@ class ArrivedConnection {
     if (this.#early.length > 0) this.#socket.unshift(Buffer.concat(this.#early.splice(0)));
     this.#hasBegun = true;
     this.#cancel = this.#clock.after(this.#limits.handshakeSlotMs, () => {
-      this.#visitor?.slotOver();
+      this.#connection?.slotOver();
     });
     speak();
   }
@@ -219,7 +219,7 @@ class ArrivedConnection {
   failed(): void {
     if (this.#over) return;
     this.#penalty = true;
-    this.#visitor?.failed();
+    this.#connection?.failed();
     this.over('gone');
   }
 
@@ -228,12 +228,12 @@ class ArrivedConnection {
     if (this.#over) return;
     this.#over = true;
     this.#cancel();
-    if (how === 'in') this.#visitor?.entered();
+    if (how === 'in') this.#connection?.entered();
   }
 
   /** Its peer has authenticated. */
   vouched(): void {
-    this.#visitor?.vouched();
+    this.#connection?.vouched();
   }
 
   cut(): void {

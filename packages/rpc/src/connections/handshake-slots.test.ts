@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type ConnectionLimits, HandshakeSlots, type Visitor } from './handshake-slots.ts';
+import {
+  type ConnectionLimits,
+  HandshakeSlots,
+  type PendingConnection,
+} from './handshake-slots.ts';
 
 const limits = {
   connectionsMax: 8,
@@ -32,11 +36,11 @@ function slotsWith(more: Partial<ConnectionLimits> = {}) {
   const slots = new HandshakeSlots({ ...limits, ...more }, clock);
   const begun: string[] = [];
   const ended: string[] = [];
-  const arrive = (from: string, name = from): Visitor | undefined => {
-    const visit = { begin: () => begun.push(name), end: () => ended.push(name) };
-    const visitor = slots.arrive(from, visit);
-    visitor?.ready();
-    return visitor;
+  const arrive = (from: string, name = from): PendingConnection | undefined => {
+    const commands = { begin: () => begun.push(name), end: () => ended.push(name) };
+    const connection = slots.arrive(from, commands);
+    connection?.ready();
+    return connection;
   };
   return { clock, slots, begun, ended, arrive };
 }
@@ -158,22 +162,22 @@ describe('the listener', () => {
     });
     const check = (acts: readonly { kind: string; from: string; which: number }[]) => {
       const { slots, arrive } = slotsWith({ strangersMax: 2 });
-      const inside: Visitor[] = [];
+      const inside: PendingConnection[] = [];
       for (const { kind, from, which } of acts) {
-        const visitor = inside[which % Math.max(inside.length, 1)];
+        const connection = inside[which % Math.max(inside.length, 1)];
         if (kind === 'arrive') inside.push(...[arrive(from)].filter((each) => each !== undefined));
-        else if (kind === 'slotOver') visitor?.slotOver();
-        else if (kind === 'failed') visitor?.failed();
-        else if (kind === 'entered') visitor?.entered();
-        else if (kind === 'vouched') visitor?.vouched();
-        else visitor?.left();
+        else if (kind === 'slotOver') connection?.slotOver();
+        else if (kind === 'failed') connection?.failed();
+        else if (kind === 'entered') connection?.entered();
+        else if (kind === 'vouched') connection?.vouched();
+        else connection?.left();
         const { connections, handshakes, waiting, strangers } = slots.counts;
         expect(strangers).toBeLessThanOrEqual(2);
         expect(connections).toBeLessThanOrEqual(limits.connectionsMax);
         expect(handshakes).toBeLessThanOrEqual(limits.handshakesMax);
         expect(waiting + handshakes).toBeLessThanOrEqual(connections);
       }
-      for (const visitor of inside) visitor.left();
+      for (const connection of inside) connection.left();
       expect(slots.counts).toMatchObject({
         connections: 0,
         waiting: 0,

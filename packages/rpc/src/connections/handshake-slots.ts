@@ -58,7 +58,7 @@ export interface ListenerCounts {
 }
 
 /** The listener's commands to a connection. */
-export interface Visit {
+export interface ConnectionCommands {
   /** Its handshake has a slot. */
   readonly begin: () => void;
   /** It has to go, because there is no room. */
@@ -66,7 +66,7 @@ export interface Visit {
 }
 
 /** One connection at the listener. */
-export interface Visitor {
+export interface PendingConnection {
   /** It has sent the beginning of a handshake: it waits for a slot from now on. */
   ready(): void;
   /** Gives back the slot of its handshake, which is over or takes too long. */
@@ -160,7 +160,7 @@ export class HandshakeSlots {
   }
 
   /** Undefined: there is no room. */
-  arrive(from: string, visit: Visit): Visitor | undefined {
+  arrive(from: string, commands: ConnectionCommands): PendingConnection | undefined {
     if (!this.#hasRoom(from) && !this.#makeRoom(from)) {
       this.#refused += 1;
       return undefined;
@@ -172,7 +172,7 @@ export class HandshakeSlots {
     this.#networks.set(from, network);
     this.#connections += 1;
     network.connections += 1;
-    const handshake = new Handshake(network, visit);
+    const handshake = new Handshake(network, commands);
     this.#idle.add(from, handshake);
     return {
       ready: () => this.#ready(handshake),
@@ -206,7 +206,7 @@ export class HandshakeSlots {
       if (this.#reputationOf(first.network.name) === 'known') continue;
       this.#refused += 1;
       this.#left(first);
-      first.visit.end();
+      first.commands.end();
       return true;
     }
     return false;
@@ -264,7 +264,7 @@ export class HandshakeSlots {
     this.#strangersEnded += 1;
     this.#strangers.delete(oldest.network.name, oldest);
     this.#pace.cameToNothing(oldest, this.#clock.nowMs());
-    oldest.visit.end();
+    oldest.commands.end();
   }
 
   #vouched(handshake: Handshake): void {
@@ -377,7 +377,7 @@ export class HandshakeSlots {
     network.line?.delete(network);
     network.line = undefined;
     this.#line(network);
-    handshake.visit.begin();
+    handshake.commands.begin();
   }
 
   /** True: it has had so many slots lately that it waits. */
@@ -417,14 +417,14 @@ export class HandshakeSlots {
 /** Of a connection. */
 class Handshake {
   readonly network: Network;
-  readonly visit: Visit;
+  readonly commands: ConnectionCommands;
   stage: 'quiet' | 'waiting' | 'slot' | 'failed' | 'after' | 'left' = 'quiet';
   /** The reputation under which it got its slot. */
   slotOf: Reputation | undefined;
   isVouched = false;
 
-  constructor(network: Network, visit: Visit) {
+  constructor(network: Network, commands: ConnectionCommands) {
     this.network = network;
-    this.visit = visit;
+    this.commands = commands;
   }
 }

@@ -1,7 +1,11 @@
 /** Large crowds at the listener, with the default limits and a simulated clock. */
 import { describe, expect, test } from 'vitest';
 import { defaultRpcLimits } from '../wire/limits.ts';
-import { type ConnectionLimits, HandshakeSlots, type Visitor } from './handshake-slots.ts';
+import {
+  type ConnectionLimits,
+  HandshakeSlots,
+  type PendingConnection,
+} from './handshake-slots.ts';
 
 /** How long a handshake of an honest client takes. */
 const handshakeMs = 10;
@@ -41,32 +45,36 @@ class World {
   }
 
   /** Somebody dials, and is cut when it has waited too long. */
-  dial(from: string, begins: (visitor: Visitor) => void, gone: () => void = () => undefined) {
+  dial(
+    from: string,
+    begins: (connection: PendingConnection) => void,
+    gone: () => void = () => undefined,
+  ) {
     const leave = () => {
       stop();
-      visitor?.left();
+      connection?.left();
       gone();
     };
     const stop = this.after(defaultRpcLimits.handshakeWaitMs, leave);
     const begin = () => {
       stop();
       this.begun.push({ from, atMs: this.nowMs });
-      this.after(0, () => visitor && begins(visitor));
+      this.after(0, () => connection && begins(connection));
     };
-    const visitor = this.slots.arrive(from, { begin, end: stop });
-    if (visitor === undefined) stop();
-    visitor?.ready();
-    return visitor;
+    const connection = this.slots.arrive(from, { begin, end: stop });
+    if (connection === undefined) stop();
+    connection?.ready();
+    return connection;
   }
 
   /** An agent: it comes, shows who it is, and stays. Says where it is, once it is in. */
-  agent(from: string, isIn: (visitor: Visitor) => void = () => undefined): void {
+  agent(from: string, isIn: (connection: PendingConnection) => void = () => undefined): void {
     const again = () => this.agent(from, isIn);
-    const begins = (visitor: Visitor) =>
+    const begins = (connection: PendingConnection) =>
       this.after(handshakeMs, () => {
-        visitor.entered();
-        visitor.vouched();
-        isIn(visitor);
+        connection.entered();
+        connection.vouched();
+        isIn(connection);
       });
     this.dial(from, begins, () => this.after(1_000, again));
   }
@@ -76,9 +84,9 @@ class World {
     let next = 0;
     const one = () => {
       next += 1;
-      const begins = (visitor: Visitor) => {
-        this.after(handshakeMs, () => visitor.failed());
-        this.after(handshakeMs + defaultRpcLimits.failedSlotMs, () => visitor.left());
+      const begins = (connection: PendingConnection) => {
+        this.after(handshakeMs, () => connection.failed());
+        this.after(handshakeMs + defaultRpcLimits.failedSlotMs, () => connection.left());
       };
       this.dial(`flood ${next % addresses}`, begins);
       this.after(1_000 / perSecond, one);
@@ -91,12 +99,12 @@ class World {
     const again = () => {
       this.loop(from, how);
     };
-    const begins = (visitor: Visitor) =>
+    const begins = (connection: PendingConnection) =>
       this.after(handshakeMs, () => {
-        if (how === 'good') visitor.entered();
-        if (how === 'good') visitor.vouched();
-        else visitor.failed();
-        this.after(how === 'good' ? 0 : defaultRpcLimits.failedSlotMs, () => visitor.left());
+        if (how === 'good') connection.entered();
+        if (how === 'good') connection.vouched();
+        else connection.failed();
+        this.after(how === 'good' ? 0 : defaultRpcLimits.failedSlotMs, () => connection.left());
         this.after(1, again);
       });
     if (this.dial(from, begins, again) === undefined) this.after(100, again);
@@ -104,11 +112,11 @@ class World {
 
   /** It says what a handshake begins with, and nothing more. */
   stall(from: string): void {
-    const begins = (visitor: Visitor) => {
-      this.after(defaultRpcLimits.handshakeSlotMs, () => visitor.slotOver());
+    const begins = (connection: PendingConnection) => {
+      this.after(defaultRpcLimits.handshakeSlotMs, () => connection.slotOver());
       this.after(defaultRpcLimits.handshakeMs, () => {
-        visitor.failed();
-        visitor.left();
+        connection.failed();
+        connection.left();
         this.stall(from);
       });
     };
@@ -125,7 +133,7 @@ const times = <T>(count: number, act: (index: number) => T) =>
   Array.from({ length: count }, (_, index) => act(index));
 
 describe('a network that never stops', () => {
-  test('keeps nobody out when it is known: strangers have their share of the turns', () => {
+  test('keeps nobody out when it is known: strangers have their share of the slots', () => {
     const world = new World();
     times(8, () => world.loop('busy', 'good'));
     world.runUntil(1_000);
@@ -162,8 +170,8 @@ describe('agents that come back after a restart', () => {
 
   test('go on at the full rate beside a flood, which began with them', () => {
     const world = new World();
-    const agents: Visitor[] = [];
-    times(1_000, (index) => world.agent(`agent ${index}`, (visitor) => agents.push(visitor)));
+    const agents: PendingConnection[] = [];
+    times(1_000, (index) => world.agent(`agent ${index}`, (connection) => agents.push(connection)));
     world.flood(2_750, 300);
     world.runUntil(8_000);
     expect(agents).toHaveLength(1_000);
@@ -171,9 +179,9 @@ describe('agents that come back after a restart', () => {
 
   test('go on at the full rate beside a flood that was there before', () => {
     const world = new World();
-    const agents: Visitor[] = [];
+    const agents: PendingConnection[] = [];
     const come = (index: number) =>
-      world.agent(`agent ${index}`, (visitor) => agents.push(visitor));
+      world.agent(`agent ${index}`, (connection) => agents.push(connection));
     times(1_000, come);
     world.runUntil(8_000);
     world.flood(2_750, 300);
@@ -213,10 +221,10 @@ test('a flood of strangers costs the least rate, and less than its first seconds
   const flood = () => {
     times(3, () => {
       next += 1;
-      world.dial(`flood ${next}`, (visitor) =>
+      world.dial(`flood ${next}`, (connection) =>
         world.after(5, () => {
-          visitor.failed();
-          visitor.left();
+          connection.failed();
+          connection.left();
         }),
       );
     });
@@ -233,7 +241,7 @@ test('strangers that come in and show nothing are a flood as well', () => {
   let next = 0;
   const flood = () => {
     next += 1;
-    world.dial(`flood ${next}`, (visitor) => world.after(5, () => visitor.entered()));
+    world.dial(`flood ${next}`, (connection) => world.after(5, () => connection.entered()));
     world.after(5, flood);
   };
   flood();
@@ -244,10 +252,10 @@ test('strangers that come in and show nothing are a flood as well', () => {
 test('networks that come in and show nothing, again and again, keep no newcomer out', () => {
   const world = new World({ handshakesPerSecond: 30, strangersPerSecondMin: 10 });
   const again = (from: string) => {
-    const begins = (visitor: Visitor) => {
-      visitor.entered();
+    const begins = (connection: PendingConnection) => {
+      connection.entered();
       world.after(12_000, () => {
-        visitor.left();
+        connection.left();
         again(from);
       });
     };

@@ -12,7 +12,7 @@ export interface PaceLimits {
   readonly burst: number;
 }
 
-/** A visitor that has not authenticated by then counts as failed so far. */
+/** A connection that has not authenticated by then counts as failed so far. */
 const provenWithinMs = 5_000;
 /** A result counts half as much after this time, and less with each that follows. */
 const halfLifeMs = 10_000;
@@ -23,19 +23,19 @@ const granted = 16;
 const fallsFrom = 1 / 2;
 const fallsTo = 3 / 4;
 
-export class StrangersPace<Visitor extends object> {
+export class StrangersPace<Connection extends object> {
   readonly #limits: PaceLimits;
-  readonly #onNothing: (visitor: Visitor) => void;
+  readonly #onNothing: (connection: Connection) => void;
   /** When they began, the first first. */
-  readonly #unproven = new Map<Visitor, number>();
+  readonly #unproven = new Map<Connection, number>();
   #something = 0;
   #nothing = 0;
   #countedMs: number;
   /** Before this none may begin. */
   #nextMs = Number.NEGATIVE_INFINITY;
 
-  /** `onNothing` is called with each visitor that has failed. */
-  constructor(limits: PaceLimits, nowMs: number, onNothing: (visitor: Visitor) => void) {
+  /** `onNothing` is called with each connection that has failed. */
+  constructor(limits: PaceLimits, nowMs: number, onNothing: (connection: Connection) => void) {
     this.#limits = limits;
     this.#countedMs = nowMs;
     this.#onNothing = onNothing;
@@ -47,33 +47,33 @@ export class StrangersPace<Visitor extends object> {
   }
 
   /** A handshake begins. Its result counts only if it `isWatched`. */
-  began(visitor: Visitor, isWatched: boolean, nowMs: number): void {
-    if (isWatched) this.#unproven.set(visitor, nowMs);
+  began(connection: Connection, isWatched: boolean, nowMs: number): void {
+    if (isWatched) this.#unproven.set(connection, nowMs);
     const betweenMs = 1_000 / this.perSecond(nowMs);
     const earliestMs = nowMs - (this.#limits.burst - 1) * betweenMs;
     this.#nextMs = Math.max(this.#nextMs, earliestMs) + betweenMs;
   }
 
   /** It has authenticated, late or not. */
-  cameToSomething(visitor: Visitor, nowMs: number): void {
-    this.#unproven.delete(visitor);
+  cameToSomething(connection: Connection, nowMs: number): void {
+    this.#unproven.delete(connection);
     this.#fade(nowMs, keptOfEach);
     this.#something += 1;
   }
 
   /** It is gone or has failed. One that has counted as failed already is not counted again. */
-  cameToNothing(visitor: Visitor, nowMs: number): void {
-    if (!this.#unproven.delete(visitor)) return;
+  cameToNothing(connection: Connection, nowMs: number): void {
+    if (!this.#unproven.delete(connection)) return;
     this.#fade(nowMs, keptOfEach);
     this.#nothing += 1;
-    this.#onNothing(visitor);
+    this.#onNothing(connection);
   }
 
   /** The rate of now. */
   perSecond(nowMs: number): number {
-    for (const [visitor, beganMs] of this.#unproven) {
+    for (const [connection, beganMs] of this.#unproven) {
       if (nowMs - beganMs < provenWithinMs) break;
-      this.cameToNothing(visitor, nowMs);
+      this.cameToNothing(connection, nowMs);
     }
     this.#fade(nowMs);
     const share = this.#nothing / (this.#something + this.#nothing + granted);

@@ -37,7 +37,7 @@ function standing() {
 const never = new AbortController().signal;
 const rate = { perSecond: 100, most: 10 };
 
-test('a network that comes now and then has its turn among many that go on and on', async () => {
+test('a network that comes now and then gets its slot among many that go on and on', async () => {
   const clock = standing();
   const slots = new FairSlots({ rate, waitMs: 5_000 }, clock);
   const others = Array.from({ length: 100 }, (_, at) => `192.0.2.${at}`);
@@ -86,7 +86,7 @@ test('a caller that waits too long, or with too many, hears when to come again',
   expect(slots.size).toBe(0);
 });
 
-test('a caller that goes while it waits takes no turn from others', async () => {
+test('a caller that goes while it waits takes no slot from others', async () => {
   const clock = standing();
   const slots = new FairSlots({ rate: { perSecond: 1, most: 1 }, waitMs: 60_000 }, clock);
   expect(slots.take('a', never)).toBe('slot');

@@ -145,7 +145,7 @@ describe('a flood of connections', () => {
     await client(server).check({});
   });
 
-  test('holds no more handshakes than allowed, and each gives its turn back', async () => {
+  test('holds no more handshakes than allowed, and each gives its slot back', async () => {
     const server = await start({ handshakesMax: 4, handshakesPerAddressMax: 2, handshakeMs: 300 });
     const begun = await clientHello();
     const stuck = Array.from({ length: 20 }, (_, index) => tcp(server, `127.0.7.${1 + index}`));
@@ -433,7 +433,7 @@ describe('a call', () => {
     expect((failure as ApiFailure).error).toMatchObject({ reason: 'TOO_MANY_CALLS' });
   });
 
-  test('a call of one service that needs no token takes no turn of those of another', async () => {
+  test('a call of one service that needs no token takes no slot of those of another', async () => {
     const limits = { allOpenCallsPerSecond: 0.001, allOpenCallsBurst: 1, openCallWaitMs: 50 };
     const openServices = [Health.typeName, agent.EnrolmentService.typeName];
     const server = await start(limits, false, undefined, openServices);

@@ -101,7 +101,7 @@ test.each<[string, ExchangeOutcome, { type: string; message: string }]>([
     },
   ],
   [
-    'never has its turn',
+    'never gets its slot',
     { kind: 'wait', reason: 'waits' },
     { type: 'deadline', message: 'its time was over: 0 of 100 MiB were exchanged' },
   ],

@@ -70,11 +70,11 @@ const liar = (disk: Omit<LiarDisk, 'mebibytes' | 'isServed'>, mebibytes = 64): L
 const passed = (disk: Omit<LiarDisk, 'mebibytes' | 'isServed' | 'bus'>): LiarDisk =>
   liar({ bus: 'scsiGeneric', ...disk });
 
-/** Occupies a place of the runner while others wait behind it. */
+/** Occupies a slot of the runner while others wait behind it. */
 const slow = (name: string): LiarDisk =>
   liar({ name, bus: 'scsi', says: 'honest, and slow: others wait behind it' }, 4);
 
-/** So many that, with the one that is pulled while it is written, no place is left. */
+/** So many that, with the one that is pulled while it is written, no slot is left. */
 const slowDisks = Array.from({ length: erasuresAtOnceMax - 1 }, (_, n) => slow(`slow${n}`));
 
 /** Forgets what it was told. */

@@ -35,7 +35,7 @@ const listAudit = buildCommand({
     brief: 'List what was asked, by whom, and what came of it, newest first',
     fullDescription:
       'Also what was refused, who was not let in, which agent got a certificate, and which ' +
-      'secret went to which operation (never its value). Each filter that is given must fit.',
+      'secret went to which operation (never its value). Each filter given must match.',
   },
   parameters: {
     flags: {

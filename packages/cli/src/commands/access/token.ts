@@ -66,7 +66,7 @@ const createToken = buildCommand({
       expires: {
         kind: 'parsed',
         parse: String,
-        brief: 'How long it holds, as 12h or 90d; at most 400d',
+        brief: 'How long it is valid, as 12h or 90d; at most 400d',
         placeholder: 'duration',
       },
       rack: {

@@ -55,7 +55,7 @@ const bundle = buildCommand({
 
 const rotate = buildCommand({
   docs: {
-    brief: 'Make the next certificate authority; it takes over by itself, without a stop',
+    brief: 'Make the next certificate authority; it takes over by itself, without an interruption',
     fullDescription:
       'Agents are told to trust it at once. It signs after a day at the earliest, in which ' +
       'operators’ CA files are renewed (rackwright trust bundle), and once all agents trust it.',

@@ -56,7 +56,7 @@ const list = buildCommand({
 });
 
 const get = oneCommand({
-  brief: 'Show what one of them is made of, and why nothing has taken it',
+  brief: 'Show the hardware of one of them, and why no rule has accepted it',
   collection,
   argument,
   call: (io, flags, name) =>
@@ -70,14 +70,19 @@ const accept = buildCommand({
     fullDescription:
       'Rack and boot MACs are the machine’s own, and the address of its BMC as well where it ' +
       'could be read in band. Its credential is always needed. What is accepted is shown; with ' +
-      '--etag (as of `get -o json`) only the listing that was looked at is.',
+      '--etag (as of `get -o json`) only if the listing has not changed.',
   },
   parameters: {
     flags: {
       ...shared,
       ...specFlags,
       ...requestFlag,
-      etag: { kind: 'parsed', parse: String, optional: true, brief: 'Only if the listing is this' },
+      etag: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'Only if the listing has this etag',
+      },
     },
     positional: {
       kind: 'tuple',

@@ -51,7 +51,7 @@ const createExpected = buildCommand({
     brief: 'Say that a machine will come, and what host it shall be',
     fullDescription:
       'The machine is known by --serial, --match-mac and --match-bmc; all that are given must ' +
-      'fit. Boot MACs and the address of the BMC are the machine’s own where they are not given.',
+      'match. Boot MACs and the address of the BMC are the machine’s own where they are not given.',
   },
   parameters: {
     flags: {
@@ -109,7 +109,7 @@ const list = listCommand({
 });
 
 const remove = oneCommand({
-  brief: 'Expect a host no more; one that has come stays',
+  brief: 'Stop expecting a host; one that has come stays',
   collection,
   argument,
   call: (io, flags, name) =>

@@ -29,7 +29,7 @@ const updateMask = { paths: ['match', 'labels', 'spec'] };
 
 export const importExpected = buildCommand({
   docs: {
-    brief: 'Take in a manifest, YAML or CSV: shows the difference, then makes it so',
+    brief: 'Read a manifest, YAML or CSV: shows the difference, then applies it',
     fullDescription:
       'YAML: defaults and a list of hosts; CSV: columns named in the first line. Fields are ' +
       'host, rack, serial, mac, matchBmc, bmc, credential, protocol, certificate, goal, labels. ' +

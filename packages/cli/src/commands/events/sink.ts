@@ -124,7 +124,7 @@ const updateSink = buildCommand({
 });
 
 const listSinks = listCommand({
-  brief: 'List sinks, and how they fare',
+  brief: 'List sinks, and the state of their deliveries',
   read: (io, flags) =>
     withSinks(io, flags, (sinks) =>
       allPages(
@@ -138,7 +138,7 @@ const listSinks = listCommand({
 });
 
 const getSink = oneCommand({
-  brief: 'Show a sink, and how it fares',
+  brief: 'Show a sink, and the state of its deliveries',
   ...{ collection, argument, show },
   call: (io, flags, name) => withSinks(io, flags, (sinks) => sinks.getEventSink({ name })),
 });

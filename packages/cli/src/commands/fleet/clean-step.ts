@@ -32,7 +32,7 @@ const steps = listField<OwnCleanStep>({
   columns: ownStepColumns,
 });
 
-const positional = idArgument('name', 'of the step, which lists call own.NAME');
+const positional = idArgument('name', 'of the step; lists name it own.NAME');
 
 const text = (brief: string, placeholder: string) =>
   ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const;
@@ -45,23 +45,26 @@ const policy = 'fail, continue or hold (for a person)';
 
 const setStep = buildCommand({
   docs: {
-    brief: 'Say what a program of your own does in every automatic clean; what is not given stays',
+    brief: 'Set a program of your own for every automatic clean; values that are not given stay',
     fullDescription:
-      'Say what a program of your own does in every automatic clean. It comes in an image, by ' +
-      'digest, and runs in the runner; `fleet update --image-repository` lets it in. It always ' +
-      'runs before disks are erased, and the runner boots anew between. Its priority, 100 where ' +
-      'none is said, orders it among the other steps; 0 leaves it to lists that name it, and ' +
-      '`--priority own.NAME=0` of a host, a pool or the fleet disables it there. What is not ' +
-      'given stays; none takes arguments, environment, directory and timeout back.',
+      'Set a program of your own for every automatic clean. It comes in an image, by digest, and ' +
+      'runs in the runner; `fleet update --image-repository` allows its image. It always runs ' +
+      'before disks are erased, and the runner boots anew between. Its priority, 100 unless ' +
+      'given, orders it among the other steps; with 0 it runs only in lists that name it, and ' +
+      '`--priority own.NAME=0` of a host, a pool or the fleet disables it there. Values that are ' +
+      'not given stay; the word none clears arguments, environment, directory and timeout.',
   },
   parameters: {
     flags: {
       ...sharedFlags,
       image: text('REGISTRY/REPOSITORY@sha256:HEX', 'image'),
-      priority: whole('Place among the steps of a clean, 0 to 1000; higher ones go first'),
-      argument: texts('Argument of the program; repeatable, all are given anew', 'text'),
-      environment: texts('NAME=VALUE that it sees; repeatable, all anew; no secrets', 'name=value'),
-      directory: text('Where it works, a whole path in the image', 'path'),
+      priority: whole('Position among the steps of a clean, 0 to 1000; higher ones go first'),
+      argument: texts('Argument of the program; repeatable, replaces all arguments', 'text'),
+      environment: texts(
+        'NAME=VALUE that it sees; repeatable, replaces all; no secrets',
+        'name=value',
+      ),
+      directory: text('Where it works, an absolute path in the image', 'path'),
       timeout: text('How long one attempt may take, as 90s, 5m or 2h', 'time'),
       retries: whole('Further attempts after one that failed or timed out, 0 to 10'),
       onFailure: text(`When no attempt is left: ${policy}`, 'what'),
@@ -127,7 +130,7 @@ function timeoutOf(text: string | undefined): StepChange {
   if (text === undefined) return {};
   if (text === none) return { timeout: none };
   const ms = parseDuration(text);
-  if (ms === undefined) throw new UsageError(`--timeout is "${text}"; it must be as 90s, 5m or 2h`);
+  if (ms === undefined) throw new UsageError(`--timeout is "${text}"; write it like 90s, 5m or 2h`);
   return { timeout: durationFromMs(ms) };
 }
 

@@ -34,11 +34,11 @@ const positional = idArgument('registry', 'HOST or HOST:PORT, as references name
 
 const setRegistry = buildCommand({
   docs: {
-    brief: 'Say how a registry is asked for images of hosts; what is not given stays',
+    brief: 'Set how a registry is asked for images of hosts; values that are not given stay',
     fullDescription:
-      'Say how a registry is asked for images of hosts. What is not given stays as it was said; ' +
-      'none takes it back, and --no-plain-http says TLS again. A registry ' +
-      'that is not named is asked by HTTPS, as nobody. Mirrors are asked before it, in the order ' +
+      'Set how a registry is asked for images of hosts. Values that are not given stay; the word ' +
+      'none clears one, and --no-plain-http restores TLS. A registry that is not named is asked ' +
+      'by HTTPS, anonymously. Mirrors are asked before it, in the order ' +
       'given, for what is named by digest: HOST[:PORT][/PREFIX], and after commas plain-http, ' +
       'credential=ID, authority=FILE and token-service=HOST, as box.example:5000/cache,plain-http.',
   },
@@ -49,7 +49,7 @@ const setRegistry = buildCommand({
         kind: 'parsed',
         parse: String,
         optional: true,
-        brief: 'Credential that it is shown; none: no more',
+        brief: 'Credential that it is shown; none clears it',
         placeholder: 'id',
       },
       plainHttp: {
@@ -61,14 +61,14 @@ const setRegistry = buildCommand({
         kind: 'parsed',
         parse: String,
         optional: true,
-        brief: 'File with the certificates of its own authorities (PEM); none: no more',
+        brief: 'File with the certificates of its own authorities (PEM); none clears them',
         placeholder: 'file',
       },
       tokenService: {
         kind: 'parsed',
         parse: String,
         optional: true,
-        brief: 'Host of its token service, which may be shown its credential; none: no more',
+        brief: 'Host of its token service, which may be shown its credential; none clears it',
         placeholder: 'host',
       },
       mirror: {
@@ -76,7 +76,7 @@ const setRegistry = buildCommand({
         parse: String,
         variadic: true,
         optional: true,
-        brief: 'Mirror to be asked first; may be repeated, all are given anew; none: no more',
+        brief: 'Mirror to be asked first; may be repeated, replaces all; none clears them',
         placeholder: 'mirror',
       },
     },
@@ -174,7 +174,7 @@ const removeRegistry = buildCommand({
 });
 
 const listRegistries = buildCommand({
-  docs: { brief: 'List what was said of registries' },
+  docs: { brief: 'List the settings of registries' },
   parameters: { flags: sharedFlags, aliases },
   func(this: CliContext, flags: SharedFlags) {
     return registries.show(this.io, flags);

@@ -43,9 +43,9 @@ const getFleet = buildCommand({
 
 const updateFleet = buildCommand({
   docs: {
-    brief: 'Change what holds for every rack; what is not named stays',
+    brief: 'Change what holds for every rack; values that are not given stay',
     fullDescription:
-      'A host’s own priorities go before those of its label "pool", and these before ' +
+      'A host’s own priorities override those of its label "pool", and these override ' +
       'the fleet’s. A priority that is not named stays; STEP- or POOL:STEP- undoes one, and none ' +
       'alone all. ' +
       'Commands and webhooks of templates reach only what these flags allow: each flag adds ' +

@@ -131,7 +131,7 @@ const log = buildCommand({
         kind: 'parsed',
         parse: parseWhole,
         default: '50',
-        brief: 'Entries at most, 1 to 200',
+        brief: 'Maximum number of entries, 1 to 200',
         placeholder: 'number',
       },
     },

@@ -18,7 +18,7 @@ export const cleanHost = hostVerb<StepListFlags>({
     brief: 'Clean a host: automatically, or by the steps given',
     fullDescription:
       'Without steps, cleans by the plan that clean-steps shows. With steps, runs exactly these, ' +
-      'in their order. Between them may stand hold (waits for resume or skip), wait,seconds=N, ' +
+      'in their order. Between them may be hold (waits for resume or skip), wait,seconds=N, ' +
       'powerOff, powerOn and reboot (of the runner).',
   },
   flags: stepListFlags,
@@ -36,7 +36,7 @@ export const cleanHost = hostVerb<StepListFlags>({
 export const resumeRun = hostVerb({
   word: 'resume',
   docs: {
-    brief: 'Go on: a run that stands at a hold, or a failed clean from the step that failed',
+    brief: 'Continue a run that stands at a hold, or a failed clean from the step that failed',
   },
   flags: {},
   hasReason: true,

@@ -20,11 +20,11 @@ export const hostConsole = buildCommand({
   docs: {
     brief: 'Show the serial console of a host, read only',
     fullDescription:
-      'Show the serial console of a host, as its BMC hears it: first what the agent has kept, ' +
+      'Show the serial console of a host, as its BMC receives it: first what the agent has kept, ' +
       'then what comes. Nothing is written to it. It ends with ~. at the beginning of a line, or ' +
       'Ctrl-C.\n\n' +
       'A terminal gets only control sequences that are known to draw. A file or a program gets ' +
-      'text alone.',
+      'only text.',
   },
   parameters: { flags: hostFlags, positional: hostArgument, aliases: hostAliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {

@@ -59,7 +59,7 @@ export const eachHost = buildCommand({
         parse: String,
         variadic: true,
         optional: true,
-        brief: 'Hosts with this label, NAME=VALUE; may be repeated, then all must fit',
+        brief: 'Hosts with this label, NAME=VALUE; may be repeated, then all must match',
         placeholder: 'name=value',
       },
       ...selectionFlags,

@@ -13,7 +13,7 @@ export const hostInventory = buildCommand({
     fullDescription:
       'What the last inspection found beside what the BMC listed then. A difference is ' +
       'information, no fault. What is not compared is listed by one side only, because the other ' +
-      'side lists none of its kind, or not all. Switches are heard by LLDP, and anybody on the ' +
+      'side lists none of its kind, or not all. Switches are found by LLDP, and anybody on the ' +
       'cable can forge that.',
   },
   parameters: { flags: hostFlags, positional: hostArgument, aliases },

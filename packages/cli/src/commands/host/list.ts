@@ -72,7 +72,7 @@ export const listHosts = buildCommand({
   docs: {
     brief: 'List hosts',
     fullDescription:
-      'Flags are joined: a host is listed when all of them fit. A filter compares fields, as in ' +
+      'Flags are joined: a host is listed when all match. A filter compares fields, as in ' +
       '--filter \'failure:* AND NOT labels.site = fra1\': = != < <= > >= and ":" (has), AND, OR, ' +
       'NOT, parentheses, and * at the end of a value. The reference of ListHosts names the fields.',
   },
@@ -106,7 +106,7 @@ export const findHosts = buildCommand({
   docs: {
     brief: 'Find a host by its name, MAC address, BMC address, serial or uid',
     fullDescription:
-      'Serials are those that the BMC tells: of the product, the chassis and the board. A MAC ' +
+      'Serials are those that the BMC reports: of the product, the chassis and the board. A MAC ' +
       'address may be written with colons, dashes or dots.',
   },
   parameters: {

@@ -133,10 +133,10 @@ export const planRoutes = buildRouteMap({
 /** `host start HOST HASH` */
 export const startPlan = buildCommand({
   docs: {
-    brief: 'Start exactly what a plan says',
+    brief: 'Start exactly the run of a plan',
     fullDescription:
-      'Start exactly what a plan says. Refused when the host, its disks, its policy or the ' +
-      'template are not as they were when the plan was made; what has changed is told. A run ' +
+      'Start exactly the run of a plan. Refused when the host, its disks, its policy or the ' +
+      'template are not as they were when the plan was made; what has changed is shown. A run ' +
       'that then finds other disks in the host erases none of them.',
   },
   parameters: {

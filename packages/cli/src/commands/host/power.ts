@@ -27,7 +27,7 @@ const shutdownFlags = {
     kind: 'boolean',
     optional: true,
     withNegated: false,
-    brief: 'Take the power at once',
+    brief: 'Force the host off at once',
   },
   shutdownTimeout: {
     kind: 'parsed',

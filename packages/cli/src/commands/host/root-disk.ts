@@ -13,7 +13,7 @@ export const rootDiskFlag = {
     optional: true,
     brief:
       'Disk of the image: serial=, wwn=, model=, by-path=, rotational=yes|no, size=BYTES, ' +
-      'min-size= as 480GB; all that is given must fit just one; none lifts it',
+      'min-size= as 480GB; all that is given must match just one; none removes the hints',
     placeholder: 'hint=value',
   },
 } as const;

@@ -86,7 +86,7 @@ const createHost = buildCommand({
 });
 
 const updateHost = buildCommand({
-  docs: { brief: 'Change a host’s settings; what is not named stays' },
+  docs: { brief: 'Change a host’s settings; values that are not given stay' },
   parameters: {
     flags: { ...hostFlags, ...specFlags, ...requestFlag },
     positional: hostArgument,

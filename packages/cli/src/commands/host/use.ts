@@ -92,14 +92,14 @@ interface HoldFlags {
 export const holdHost = hostVerb<HoldFlags>({
   word: 'hold',
   docs: {
-    brief: 'Keep work, power or release from a host',
+    brief: 'Block work, power or release of a host',
     fullDescription:
       'work: nothing new starts; what is under way goes on. power: its power is not switched by ' +
       'request. release: it is neither released nor deleted. A hold ends at its time, or by ' +
       'release-hold.',
   },
   flags: {
-    scope: { kind: 'enum', values: ['work', 'power', 'release'], brief: 'What is kept from it' },
+    scope: { kind: 'enum', values: ['work', 'power', 'release'], brief: 'What it blocks' },
     reason: { kind: 'parsed', parse: String, brief: 'Why, one line' },
     until: {
       kind: 'parsed',

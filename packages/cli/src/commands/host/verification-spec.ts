@@ -14,7 +14,7 @@ export const verificationFlag = {
     optional: true,
     brief:
       'Reading back of erased disks: full, sample-overwritten, full-below=SIZE, share=PERCENT%, ' +
-      'hole=SIZE, confidence=PERCENT%; none: as before; may be repeated',
+      'hole=SIZE, confidence=PERCENT%; none: the default; may be repeated',
     placeholder: 'word',
   },
 } as const;

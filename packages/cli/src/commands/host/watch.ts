@@ -44,7 +44,7 @@ export const watchHost = buildCommand({
         kind: 'enum',
         values: untilWords,
         optional: true,
-        brief: 'End when the one host has come there',
+        brief: 'End when the one host is in this state',
       },
       timeout: {
         kind: 'parsed',

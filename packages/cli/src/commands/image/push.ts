@@ -55,14 +55,14 @@ export const pushImage = buildCommand({
     fullDescription:
       'Push a disk, or a kernel with its initrd, to a registry as an image of hosts, and print ' +
       'its digest. FILE is the disk, or none for an image that is only booted over the network. ' +
-      'Form and compression are told by the name of the file, or by the flags. The registry is ' +
-      'spoken to by this machine, with --username and a password that stands in ' +
+      'The name of the file says its format and compression, unless flags do. This machine talks ' +
+      'to the registry, with --username and the password in ' +
       `${passwordVariable} or in --password-file. The control plane is not asked.`,
   },
   parameters: {
     flags: {
       ...outputFlag,
-      format: { kind: 'enum', values: diskFormats, optional: true, brief: 'Form of the disk' },
+      format: { kind: 'enum', values: diskFormats, optional: true, brief: 'Format of the disk' },
       compression: {
         kind: 'enum',
         values: diskCompressions,
@@ -73,7 +73,7 @@ export const pushImage = buildCommand({
         kind: 'enum',
         values: ['amd64', 'arm64'],
         default: 'amd64',
-        brief: 'Of the machines that it is for',
+        brief: 'Architecture of the machines',
       },
       version: textFlag('A version that pools and histories show', 'version'),
       kernel: textFlag('Kernel, for hosts that boot over the network', 'file'),

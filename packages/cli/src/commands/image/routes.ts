@@ -39,7 +39,7 @@ const prefetchImage = buildCommand({
     fullDescription:
       'Have a rack, or each rack in which a pool holds hosts, fetch an image into its cache ' +
       'before a host asks. It stays there until `image drop`, as long as there is room. A tag is ' +
-      'looked up once, now.',
+      'resolved once, now.',
   },
   parameters: {
     flags: {
@@ -50,7 +50,7 @@ const prefetchImage = buildCommand({
         kind: 'enum',
         values: ['amd64', 'arm64'],
         default: 'amd64',
-        brief: 'Of the machines that it is for',
+        brief: 'Architecture of the machines',
       },
       netboot: {
         kind: 'boolean',
@@ -136,7 +136,7 @@ const listPrefetched = buildCommand({
 });
 
 const dropImage = buildCommand({
-  docs: { brief: 'Let a rack’s cache give an image up when it needs the room' },
+  docs: { brief: 'Allow a rack’s cache to drop an image when it needs room' },
   parameters: {
     flags: { ...sharedFlags, rack: rackFlag, ...requestFlag },
     positional: {

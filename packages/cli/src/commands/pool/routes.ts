@@ -46,11 +46,11 @@ const createPool = buildCommand({
   docs: {
     brief: 'Make a pool: it claims its hosts and writes its image onto them',
     fullDescription:
-      'The pool holds hosts that fit all of --host, --rack and --label. What it may hold is ' +
+      'The pool holds hosts that match all of --host, --rack and --label. What it may hold is ' +
       'written over: hosts that are available, and those that run something and that nobody ' +
       'claims. --dry-run shows whom that means; --paused makes a pool that claims its hosts and ' +
       'writes nothing until it is resumed. Waves, the health timeout, labels, how ' +
-      'often a tag is looked at and how much history is shown are given in a file, for ' +
+      'often a tag is resolved and how much history is shown are given in a file, for ' +
       '`rackwright apply -f`.',
   },
   parameters: {
@@ -82,7 +82,7 @@ const createPool = buildCommand({
 });
 
 const updatePool = buildCommand({
-  docs: { brief: 'Change what a pool shall be; only what is named changes' },
+  docs: { brief: 'Change a pool; values that are not given stay' },
   parameters: { flags: changeFlags, positional, aliases },
   async func(this: CliContext, flags: ChangeFlags, id: string) {
     const name = resourceName('pools', id);
@@ -124,7 +124,7 @@ const listPools = listCommand({
 });
 
 const listHosts = oneCommand({
-  brief: 'Say of each host of a pool where it stands and what it waits for',
+  brief: 'Say of each host of a pool how far it is and what it waits for',
   ...one,
   call: (io, flags, parent) => withPools(io, flags, (pools) => pools.listPoolHosts({ parent })),
   show: (io, { output }, answer) => {

@@ -70,7 +70,7 @@ interface UpdateFlags extends SharedFlags, DiscoveryFlags, ValuesOf<typeof field
 
 export const updateRack = buildCommand({
   docs: {
-    brief: 'Change a rack’s name, limits and policies; what is not named stays',
+    brief: 'Change a rack’s name, limits and policies; values that are not given stay',
     fullDescription:
       'Runs above --runs queue in order of arrival; a waiting run shows its position. ' +
       'Above --wipe-budget runs wait before their first destructive step.',

@@ -99,10 +99,10 @@ interface SetFlags extends FileFlags {
 
 const setContext = buildCommand({
   docs: {
-    brief: 'Make or change a context; what is not named stays',
+    brief: 'Make or change a context; values that are not given stay',
     fullDescription:
-      'Make or change a context; what is not named stays. The first one is used at once. Files ' +
-      'are named, not copied.',
+      'Make or change a context; values that are not given stay. The first one is used at once. ' +
+      'Files are named, not copied.',
   },
   parameters: {
     flags: {

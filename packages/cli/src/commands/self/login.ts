@@ -60,7 +60,7 @@ export const login = buildCommand({
     fullDescription:
       'Shows an address and a code. Open the address in any browser, also on another machine, ' +
       'and type the code. The token is kept for its owner alone, and renewed as long as the ' +
-      'provider lets it. What is said by flags is kept in the context.',
+      'provider permits. The values of flags are kept in the context.',
   },
   parameters: { flags: { ...contextFlags, ...loginFlags } },
   async func(this: CliContext, flags: LoginFlags) {

@@ -44,7 +44,7 @@ export const showTop = buildCommand({
         kind: 'parsed',
         parse: parseTimeout,
         default: '2',
-        brief: 'Time between two looks, as 2 or 1m',
+        brief: 'Time between two readings, as 2 or 1m',
         placeholder: 'time',
       },
       once: { kind: 'boolean', default: false, withNegated: false, brief: 'Print it once' },

@@ -54,7 +54,7 @@ const createBatch = buildCommand({
   docs: {
     brief: 'Run a template on many hosts, a bounded number at once',
     fullDescription:
-      'The hosts are those that fit everything that is given: names, rack, labels. They are ' +
+      'The hosts are those that match everything that is given: names, rack, labels. They are ' +
       'fixed when the batch is created; --dry-run shows them.',
   },
   parameters: {
@@ -169,7 +169,7 @@ const cancelBatch = buildCommand({
 });
 
 const deleteBatch = buildCommand({
-  docs: { brief: 'Remove a batch: what of it is pending goes, what runs goes on' },
+  docs: { brief: 'Remove a batch and its pending runs; runs under way go on' },
   parameters: { flags: workflowFlags, positional: batchArgument, aliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
     const name = nameOf(id);

@@ -32,7 +32,7 @@ export const workflowLogs = buildCommand({
     brief: 'Print what a step of a run wrote',
     fullDescription:
       'Without --step the one under way, or the last that ran; without --run the latest run. ' +
-      'What the control plane did not keep is told with its size.',
+      'What the control plane did not keep is shown as a size.',
   },
   parameters: {
     flags: {

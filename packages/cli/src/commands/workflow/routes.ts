@@ -110,7 +110,7 @@ const updateWorkflow = buildCommand({
         parse: String,
         variadic: true,
         optional: true,
-        brief: 'Give this variable no value any more',
+        brief: 'Remove the value of this variable',
         placeholder: 'name',
       },
       ...pendingTimeoutFlag,
