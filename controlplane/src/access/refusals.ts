@@ -37,7 +37,7 @@ export function tokenUnknown(): ApiFailure {
 const busyRetryAfterMs = 1_000;
 
 /** Too many unknown tokens are shown at present to check this one. */
-export function signInBusy(kind: 'token' | 'session'): ApiFailure {
+export function signInBusy(kind: 'token' | 'sign-in'): ApiFailure {
   return unavailable(
     'SIGN_IN_BUSY',
     `The ${kind} is not known here yet, and too many unknown ones come to look at each: try again.`,

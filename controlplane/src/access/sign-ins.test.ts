@@ -1,4 +1,4 @@
-/** Sessions of browsers over one store: at two replicas, across a restart, and at their bounds. */
+/** Sign-ins of browsers over one store: at two replicas, across a restart, and at their bounds. */
 import { ApiFailure, type CallContext, oidcActor, Role, readActor } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
@@ -95,7 +95,7 @@ async function untilTrue(what: () => boolean | Promise<boolean>): Promise<void> 
 
 const recordsIn = async (store: StateStore) => (await store.list('browserSessions')).entries;
 
-test('a session that one replica has opened counts at the other, and after a restart', async () => {
+test('a sign-in that one replica has opened counts at the other, and after a restart', async () => {
   const [here, there] = [await replica(), await replica()];
   const { name, expireMs } = await here.signIns.open(byProvider);
   const { proofSha256: _, ...carried } = { ...ann, expireMs };
@@ -105,7 +105,7 @@ test('a session that one replica has opened counts at the other, and after a res
   expect(await restarted.signIns.principalOf(callWith(name))).toMatchObject(carried);
 });
 
-test('a session that ends at one replica is refused at the other with the next call', async () => {
+test('a sign-in that ends at one replica is refused at the other with the next call', async () => {
   const [here, there] = [await replica(), await replica()];
   const { name } = await here.signIns.open(byToken);
   const principal = await there.signIns.principalOf(callWith(name));
@@ -115,14 +115,14 @@ test('a session that ends at one replica is refused at the other with the next c
   expect(await here.signIns.close(callWith(name))).toBe(true);
   expect(await reasonOf(there.signIns.principalOf(callWith(name)))).toBe('SESSION_OVER');
   await untilTrue(() => isEnded);
-  // A session that ends between the check and the opening of its stream is not overlooked.
+  // A sign-in that ends between the check and the opening of its stream is not overlooked.
   let isLateEnded = false;
   there.signIns.onEnd(hash, () => (isLateEnded = true));
   await untilTrue(() => isLateEnded);
   expect(await there.signIns.close(callWith(name))).toBe(false);
 });
 
-test('a session ends by the clock, and its record goes; using it writes nothing', async () => {
+test('a sign-in ends by the clock, and its record goes; using it writes nothing', async () => {
   const { signIns, store } = await replica();
   const { name } = await signIns.open(byProvider);
   const written = await store.latestRevision();
@@ -135,7 +135,7 @@ test('a session ends by the clock, and its record goes; using it writes nothing'
   expect(await recordsIn(store)).toEqual([]);
 });
 
-test('a session by a token ends with it; its own end is no later', async () => {
+test('a sign-in by a token ends with it; its own end is no later', async () => {
   const { signIns } = await replica();
   const expireMs = clock.nowMs() + 1_000;
   const short = { kind: 'token', principal: { ...ofToken, expireMs } } as const;
@@ -169,7 +169,7 @@ test('rights of another configuration, or of before the store was restored, are 
   expect(await recordsIn(restored.store)).toEqual([]);
 });
 
-test('one caller has at most 20 live sessions, whichever replica has opened them', async () => {
+test('one caller has at most 20 live sign-ins, whichever replica has opened them', async () => {
   const [here, there] = [await replica(), await replica()];
   const names: string[] = [];
   for (let round = 0; round < 24; round += 1) {
@@ -189,7 +189,7 @@ test('one caller has at most 20 live sessions, whichever replica has opened them
   for (const name of names.slice(4)) await here.signIns.principalOf(callWith(name));
 });
 
-test('all sessions of one caller are ended at once, at every replica, and no others', async () => {
+test('all sign-ins of one caller are ended at once, at every replica, and no others', async () => {
   const [here, there] = [await replica(), await replica()];
   const open = async () => (await here.signIns.open(byProvider)).name;
   const names = [await open(), await open()];

@@ -211,7 +211,7 @@ export class SignIns {
     const { clock, store } = this.#options;
     // Another replica may have just opened it: the refusal is not final.
     if (!this.#known.has(hash) && this.#unknown.tryTake(1, clock.nowMs()) > 0) {
-      throw signInBusy('session');
+      throw signInBusy('sign-in');
     }
     return readRecord(store, schema, keyOf(hash));
   }
@@ -326,14 +326,14 @@ export function checkOrigin(context: CallContext): void {
   if (host !== undefined && context.header('origin') === `https://${host}`) return;
   throw permissionDenied(
     'ORIGIN_WRONG',
-    'A session is good for pages of this control plane alone, whose browser names their origin. ' +
+    'A sign-in is valid only for pages of this control plane, whose browser names their origin. ' +
       'Programs send "authorization: Bearer TOKEN".',
   );
 }
 
 /** The sign-in was never in this store, has ended, or was removed for newer ones. */
 export function signInOver(): ApiFailure {
-  return unauthenticated('SESSION_OVER', 'The session has ended. Sign in again.');
+  return unauthenticated('SESSION_OVER', 'The sign-in has ended. Sign in again.');
 }
 
 function hashOf(name: string): string {

@@ -1,4 +1,4 @@
-/** Browsers at the operators' port of a whole control plane: pages, sessions, provider. */
+/** Browsers at the operators' port of a whole control plane: pages, sign-ins, provider. */
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -183,7 +183,7 @@ describe('the console', () => {
   );
 });
 
-describe('a session by a token', () => {
+describe('a sign-in by a token', () => {
   test('is a cookie that no script reads and no other site sends', async () => {
     const answer = await ask('POST', '/auth/token', own(), `{"token":"${fixture.token}"}`);
     expect(cookieOf(answer, '__Host-rackwright-session')).toMatch(
@@ -268,7 +268,7 @@ describe('a session by a token', () => {
   });
 });
 
-describe('a session by the identity provider', () => {
+describe('a sign-in by the identity provider', () => {
   async function begin(returnTo = '/hosts'): Promise<{ at: URL; cookie: string }> {
     const answer = await ask('GET', `/auth/sign-in?return=${encodeURIComponent(returnTo)}`);
     expect(answer.status).toBe(303);
@@ -407,7 +407,7 @@ describe('another control plane on the store', () => {
   });
 });
 
-test('a session that reads writes nothing, whatever it reads', async () => {
+test('a sign-in that reads writes nothing, whatever it reads', async () => {
   const cookie = await signInByToken(fixture.token);
   const reading = methods.filter(
     (method) => method.methodKind === 'unary' && accessTable[pathOf(method)]?.changes === false,

@@ -97,7 +97,7 @@ function Inside({ me, clients, clock, left, refresh }: InsideProps) {
     <ConsoleContext.Provider value={app}>
       <Shell />
       {isOver && (
-        <Dialog title="Your session is over" close={left}>
+        <Dialog title="Your sign-in has ended" close={left}>
           <p>Sign in again; the page stays where it is. Close this to leave.</p>
           <SignInForm
             done={() => {

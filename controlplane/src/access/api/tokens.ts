@@ -253,7 +253,7 @@ async function endSessions(deps: RpcDependencies, { actor, reason }: EndSessions
   checkReason('reason', reason, violations);
   violations.throwIfAny();
   const ended = await endSignInsOf(deps.store, asked);
-  deps.log.info({ of: actor, ended, actor: deps.actor, reason }, 'sessions of browsers ended');
+  deps.log.info({ of: actor, ended, actor: deps.actor, reason }, 'sign-ins of browsers ended');
   return { ended };
 }
 

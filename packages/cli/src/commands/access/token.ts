@@ -204,7 +204,7 @@ const endSessions = buildCommand({
     if (isForPrograms(flags.output)) {
       printAs(this.io, flags.output, EndSessionsResponseSchema, answer);
     } else {
-      const ended = counted(answer.ended, 'session');
+      const ended = counted(answer.ended, 'sign-in');
       printLines(this.io, [`${actor} was signed out of ${ended}`]);
     }
   },
