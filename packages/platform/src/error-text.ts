@@ -33,14 +33,16 @@ function messageOf(caught: unknown): string {
     // A thrown object may have any value here.
     const message: unknown = caught.message;
     // An error without a message has its name at least: an AggregateError of a failed connection.
-    return String(message) || codeOf(caught);
+    return String(message) || (errorCode(caught) ?? caught.name);
   } catch {
     // The error has no text. This function must not throw.
     return 'no text can be made of it';
   }
 }
 
-/** Node's code (ECONNREFUSED), else the error's name. */
-function codeOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+/** Node's code of a caught value (ECONNREFUSED), where it has one. */
+export function errorCode(caught: unknown): string | undefined {
+  if (!(caught instanceof Error)) return undefined;
+  const code: unknown = Reflect.get(caught, 'code');
+  return typeof code === 'string' ? code : undefined;
 }

@@ -1,9 +1,7 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Log } from '../log.ts';
 import { type LogLevel, logTextUnitsMax, nodeLog } from './log.ts';
 
@@ -96,39 +94,4 @@ test('the log cuts long texts and says so', () => {
       `${'x'.repeat(logTextUnitsMax)}… [cut, ${logTextUnitsMax + 1} in all]`,
     );
   }
-});
-
-describe('the log into a pipe that does not block', () => {
-  const openPipe = () => {
-    const path = join(folder, 'pipe');
-    execFileSync('mkfifo', [path]);
-    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
-    return { path, reader, writer };
-  };
-
-  test('waits for room, and loses no line', async () => {
-    const { path, reader, writer } = openPipe();
-    const script = 'sleep 0.2; exec cat "$1" > "$2"';
-    const read = join(folder, 'read');
-    const late = spawn('sh', ['-c', script, 'sh', path, read], { stdio: 'ignore' });
-    const ended = once(late, 'exit');
-    const log = nodeLog('info', writer);
-    // Several times what a pipe holds.
-    for (let line = 0; line < 100; line += 1) log.info({ line, text: 'ä'.repeat(2_000) }, 'long');
-    closeSync(writer);
-    closeSync(reader);
-    await ended;
-    const lines = readFileSync(read, 'utf8').trimEnd().split('\n');
-    expect(lines.map((line) => JSON.parse(line).line)).toEqual([...Array(100).keys()]);
-  });
-
-  test('goes on without a reader', () => {
-    const { reader, writer } = openPipe();
-    closeSync(reader);
-    const log = nodeLog('info', writer);
-    log.info({}, 'unread');
-    log.info({}, 'unread again');
-    closeSync(writer);
-  });
 });

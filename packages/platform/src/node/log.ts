@@ -1,13 +1,14 @@
 /**
  * One JSON object per line on standard error, for the journal.
  *
- * L1 A line is written before the call returns: a crash loses none.
+ * L1 A line is written before the call returns: a crash loses none. Where it cannot be written, the
+ *    call waits a bounded time, drops the line and does not throw (`lineWriter`).
  * L2 A line is bounded: long texts are cut and marked.
  */
-import { writeSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
-import { errorText } from '../error-text.ts';
+import { errorCode, errorText } from '../error-text.ts';
 import type { Log, LogFields } from '../log.ts';
+import { lineWriter } from './line-writer.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -15,8 +16,6 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export const logTextUnitsMax = 4_096;
 
 const standardErrorFd = 2;
-/** How long a pipe without room is left alone. */
-const busyMs = 10;
 
 /** Lines below `level` are dropped. `fd` is where lines go; standard error unless a test says. */
 export function nodeLog(level: LogLevel, fd: number = standardErrorFd): Log {
@@ -47,29 +46,6 @@ function wrap(logger: Logger): Log {
   };
 }
 
-/** Writes whole lines (L1). Once nobody reads them any more, they are dropped: work goes on. */
-function lineWriter(fd: number): (line: string) => void {
-  let isRead = true;
-  return (line) => {
-    let rest: Uint8Array = Buffer.from(line);
-    while (isRead && rest.length > 0) {
-      try {
-        rest = rest.subarray(writeSync(fd, rest));
-      } catch (cause) {
-        const code = cause instanceof Error ? codeOf(cause) : undefined;
-        if (code === 'EPIPE') isRead = false;
-        else if (code === 'EAGAIN') waitHere(busyMs);
-        else throw cause;
-      }
-    }
-  };
-}
-
-/** For a descriptor that does not block, which another program may have made so. */
-function waitHere(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
-
 /** How far a chain of causes is followed: an error may be its own cause. */
 const causesMax = 8;
 
@@ -86,7 +62,7 @@ interface ErrorFields {
 function described(caught: unknown, causesLeft: number): ErrorFields {
   if (!(caught instanceof Error)) return { kind: typeof caught, message: cut(errorText(caught)) };
   const { name, message, stack, cause } = caught;
-  const code = codeOf(caught);
+  const code = errorCode(caught);
   return {
     kind: name,
     message: cut(message),
@@ -94,12 +70,6 @@ function described(caught: unknown, causesLeft: number): ErrorFields {
     ...(stack === undefined ? {} : { stack: cut(stack) }),
     ...(cause === undefined || causesLeft === 0 ? {} : { cause: described(cause, causesLeft - 1) }),
   };
-}
-
-/** Node's code of an error, where it has one. */
-function codeOf(error: Error): string | undefined {
-  const code: unknown = Reflect.get(error, 'code');
-  return typeof code === 'string' ? code : undefined;
 }
 
 function bounded(fields: LogFields): LogFields {
