@@ -48,30 +48,45 @@ test('a host that is made again is told of, also where the index knew the one be
   expect(index.hostIdOfUid('u1', 'r1')).toBe('h1');
 });
 
-function changedBmc(order: 'runStep' | 'setPower' | undefined) {
+type OrderKind = agent.Operation['kind'];
+
+const boot = { bootOperationId: 'u1/3/1/1' };
+/** Each with whether a runner has to execute it. */
+const orders: readonly [string, OrderKind, boolean][] = [
+  ['none', { case: undefined }, false],
+  ['of the power', { case: 'setPower', value: create(agent.SetPowerSchema) }, false],
+  ['a step of the runner', { case: 'runStep', value: create(agent.RunStepSchema, boot) }, true],
+  ['a step of the agent', { case: 'runStep', value: create(agent.RunStepSchema) }, false],
+  ['an inspection', { case: 'inspect', value: create(agent.InspectSchema, boot) }, true],
+];
+
+function changedBmc(kind: OrderKind) {
   const record = recordOf({});
   const { host } = record;
   if (host?.spec === undefined) throw new Error('a host without a spec');
   host.spec.bmc = create(BmcEndpointSchema, { address: '10.0.0.2', credential: 'c1' });
   host.status = create(HostStatusSchema, { bmcIdentity: { guid: Uint8Array.of(1) } });
   record.verifiedBmc = create(BmcEndpointSchema, { address: '10.0.0.1', credential: 'c1' });
-  if (order === undefined) return record;
-  const operation = create(agent.OperationSchema, { kind: { case: order, value: {} } });
+  const operation = create(agent.OperationSchema, { kind });
   record.operation = create(wire.OperationRecordSchema, { operation });
   return record;
 }
 
 test('a BMC that was changed is polled during an order for the runner, else after a verify', () => {
+  for (const [what, kind, isPolled] of orders) {
+    const index = new HostIndex();
+    index.note('h1', changedBmc(kind), 1);
+    const polled = index.powerTargetsOfRack('r1').map(({ bmc }) => bmc?.address);
+    expect(polled, what).toEqual([isPolled ? '10.0.0.2' : undefined]);
+  }
+});
+
+test('a rack is told when a host becomes polled, and when it no longer is', () => {
   const index = new HostIndex();
   const told: string[] = [];
-  index.onPowerTargetsChange((rackId) => told.push(rackId));
-  const polled = () => index.powerTargetsOfRack('r1').map(({ bmc }) => bmc?.address);
-  index.note('h1', changedBmc('setPower'), 1);
-  expect(polled()).toEqual([undefined]);
-  told.length = 0;
-  index.note('h1', changedBmc('runStep'), 2);
-  expect(polled()).toEqual(['10.0.0.2']);
-  index.note('h1', changedBmc(undefined), 3);
-  expect(polled()).toEqual([undefined]);
-  expect(told).toEqual(['r1', 'r1']);
+  for (const [at, [, kind]] of orders.entries()) {
+    if (at === 1) index.onPowerTargetsChange((rackId) => told.push(rackId));
+    index.note('h1', changedBmc(kind), at + 1);
+  }
+  expect(told).toEqual(['r1', 'r1', 'r1']);
 });

@@ -3,6 +3,7 @@
  * rebuilt from the store, and code that needs the record reads it.
  */
 import {
+  type agent,
   type BmcEndpoint,
   type BmcIdentity,
   type HostId,
@@ -179,8 +180,20 @@ function polledBmc({
 }: wire.HostRecord): BmcEndpoint | undefined {
   if (forgetting || host?.status?.bmcIdentity === undefined) return undefined;
   const { bmc } = host.spec ?? {};
-  const isAskedOfRunner = operation?.operation?.kind.case === 'runStep';
-  return isAskedOfRunner || sameBmc(bmc, verifiedBmc) ? bmc : undefined;
+  const isPolled = isForRunner(operation?.operation) || sameBmc(bmc, verifiedBmc);
+  return isPolled ? bmc : undefined;
+}
+
+/** Steps that the agent executes itself are ordered alike, but for no boot of a runner. */
+function isForRunner(operation: agent.Operation | undefined): boolean {
+  const kind = operation?.kind;
+  switch (kind?.case) {
+    case 'inspect':
+    case 'runStep':
+      return kind.value.bootOperationId !== '';
+    default:
+      return false;
+  }
 }
 
 function sameBmc(a: BmcEndpoint | undefined, b: BmcEndpoint | undefined): boolean {
