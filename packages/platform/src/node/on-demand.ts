@@ -2,6 +2,7 @@
  * HTTP of this machine, loaded at its first use. Node's HTTP and TLS are a good part of a start,
  * and an agent gives addresses without them.
  */
+import { errorText } from '../error-text.ts';
 import type { Http } from '../http.ts';
 import type { HttpClient, HttpsPeer } from '../https-client.ts';
 import type { WebClient } from '../web-client.ts';
@@ -27,13 +28,23 @@ export function nodeHttp(): Http {
 /** HTTPS from this machine. */
 export function nodeHttpClient(): HttpClient {
   return {
-    peer: (target, limits): HttpsPeer => {
-      const opened = import('./https-client.ts').then(({ openPeer }) => openPeer(target, limits));
-      return {
-        request: async (request, signal) => (await opened).request(request, signal),
-        close: () => void opened.then((peer) => peer.close()),
-      };
-    },
+    peer: (target, limits) =>
+      peerOf(import('./https-client.ts').then(({ openPeer }) => openPeer(target, limits))),
+  };
+}
+
+/** The peer that is being opened. Where that fails, each request ends as `broken`. */
+export function peerOf(opening: Promise<HttpsPeer>): HttpsPeer {
+  const opened = opening.catch((cause: unknown): HttpsPeer => {
+    const message = `HTTPS cannot be loaded: ${errorText(cause)}`;
+    return {
+      request: async () => ({ kind: 'broken', message, mayHaveArrived: false }),
+      close: () => {},
+    };
+  });
+  return {
+    request: async (request, signal) => (await opened).request(request, signal),
+    close: () => void opened.then((peer) => peer.close()),
   };
 }
 
