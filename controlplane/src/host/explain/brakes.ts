@@ -78,10 +78,13 @@ export function tellQueue(
 export function tellRestored(record: store.HostRecord, context: HostContext) {
   const hold = record.host?.status?.holds.find(isRestoredHold);
   if (hold === undefined) return undefined;
+  const isAccepted = context.restored === undefined;
   return {
-    headline: 'held: the store was restored; nothing new starts until a person accepts that',
+    headline: isAccepted
+      ? 'held: the loss is accepted; nothing new starts until the agent has connected again'
+      : 'held: the store was restored; nothing new starts until a person accepts that',
     causes: [{ text: context.restored ?? hold.reason, since: hold.since }],
-    blocker: 'the restored store',
+    blocker: isAccepted ? `the agent of ${rackOf(record)}` : 'the restored store',
     since: hold.since,
     unblock: adviceToAccept(rackOf(record), context),
   };

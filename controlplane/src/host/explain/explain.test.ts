@@ -68,6 +68,22 @@ test('after a restore of the store explain names no time of a next attempt', () 
   expect(told.nextAttemptTime).toBeUndefined();
 });
 
+test('a host of a restored store is held for a person, then for its agent', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.context = { ...host.context, restored: 'the store was restored' };
+  host.apply({ kind: 'tick' });
+  expect(explain(host)).toMatchObject({
+    headline: 'held: the store was restored; nothing new starts until a person accepts that',
+    blocker: 'the restored store',
+  });
+  host.context = { ...host.context, session: undefined, restored: undefined };
+  expect(explain(host)).toMatchObject({
+    headline: 'held: the loss is accepted; nothing new starts until the agent has connected again',
+    blocker: 'the agent of racks/r1',
+    unblock: ['start the agent of racks/r1 again: rackwright-agent run --config FILE'],
+  });
+});
+
 test('a BMC that says yes and does nothing is named, and asking again starts a run', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });

@@ -51,7 +51,9 @@ export function guardedContext(
   const isHeld = host?.status?.holds.some(isRestoredHold) === true;
   if (!isHeld || context.restored !== undefined) return context;
   if (kind === 'hello' || hasNoAgent(context)) return context;
-  return { ...context, restored: 'the loss is accepted; its agent says next what it still has' };
+  const restored =
+    'the loss is accepted; the agent of the rack reports next which operations it still has';
+  return { ...context, restored };
 }
 
 /**
