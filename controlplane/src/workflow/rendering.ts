@@ -2,6 +2,7 @@
 import {
   type Host,
   NotRunnableKind,
+  sourceProblemText,
   type TemplateId,
   type WorkflowRun,
   type store as wire,
@@ -83,9 +84,7 @@ function orderOf(
 
 /** "templates/clock: line 3, column 5: …" */
 function problemText(name: string, problems: readonly Problem[]): string {
-  const lines = problems
-    .slice(0, problemsShownMax)
-    .map(({ line, column, message }) => `line ${line}, column ${column}: ${message}`);
+  const lines = problems.slice(0, problemsShownMax).map(sourceProblemText);
   const more = problems.length - lines.length;
   return `${name}: ${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
 }

@@ -190,6 +190,7 @@ export {
 export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';
 export { shutdownText } from './shutdown.ts';
+export { parseSourceProblem, type SourceProblem, sourceProblemText } from './source-problem.ts';
 export {
   applyVolumesStep,
   awaitImageStep,

@@ -5,6 +5,7 @@ import {
   alreadyExists,
   type CreateTemplateRequest,
   invalidArgument,
+  sourceProblemText,
   type Template,
   TemplateSchema,
   type UpdateTemplateRequest,
@@ -147,11 +148,11 @@ function checkTemplate({ labels, source }: Template, violations: Violations): vo
   const parsed = parseTemplate(source);
   if (parsed.kind === 'ok') return;
   const { problems } = parsed;
-  for (const { line, column, message } of problems.slice(0, problemsShownMax)) {
-    violations.add('template.source', `line ${line}, column ${column}: ${message}`);
+  for (const problem of problems.slice(0, problemsShownMax)) {
+    violations.add('template.source', sourceProblemText(problem));
   }
   const [first] = problems.slice(problemsShownMax);
   if (first === undefined) return;
-  const more = `${problems.length - problemsShownMax} more problems begin here`;
-  violations.add('template.source', `line ${first.line}, column ${first.column}: ${more}`);
+  const message = `${problems.length - problemsShownMax} more problems begin here`;
+  violations.add('template.source', sourceProblemText({ ...first, message }));
 }

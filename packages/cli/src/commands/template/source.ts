@@ -1,5 +1,5 @@
 /** The text of a template: from a file or standard input, and its problems. */
-import { ApiFailure, counted, type FieldViolation } from '@rackwright/messages';
+import { ApiFailure, counted, type FieldViolation, parseSourceProblem } from '@rackwright/messages';
 import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { clean } from '../../output/text.ts';
@@ -46,7 +46,8 @@ export async function locatingProblems<T>(
 
 /** "clock.yaml:3:5: …"; undefined for a problem of something else. */
 function lineOf(file: string, { field, description }: FieldViolation): string | undefined {
-  const [, line, column, message] = /^line (\d+), column (\d+): (.*)$/s.exec(description) ?? [];
-  if (field !== 'template.source' || line === undefined) return undefined;
-  return `${clean(file)}:${line}:${column}: ${clean(message ?? '')}`;
+  const problem = field === 'template.source' ? parseSourceProblem(description) : undefined;
+  if (problem === undefined) return undefined;
+  const { line, column, message } = problem;
+  return `${clean(file)}:${line}:${column}: ${clean(message)}`;
 }
