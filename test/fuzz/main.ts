@@ -42,8 +42,10 @@ async function main(): Promise<number> {
       console.log(`${name}  ${form}, ${seeds.length} seeds`);
     return 0;
   }
-  const chosen = chooseTargets(targets, values.target);
-  if (chosen.length === 0) return refuse(`no target is named ${values.target}; see --list`);
+  const names = values.target.split(',');
+  const unknown = names.filter((name) => !targets.some((target) => isNamed(target, name)));
+  if (unknown.length > 0) return refuse(`no target is named ${unknown.join(', ')}; see --list`);
+  const chosen = targets.filter((target) => names.some((name) => isNamed(target, name)));
   const numbers = {
     minutes: Number(values.each ?? values.minutes),
     seed: Number(values.seed ?? Math.floor(Date.now() / 1_000)),
@@ -80,11 +82,11 @@ function refuse(text: string): number {
   return 2;
 }
 
-function chooseTargets(targets: readonly Target[], list: string): Target[] {
-  const names = list.split(',');
-  const fits = (name: string, one: string): boolean =>
-    name.endsWith('*') ? one.startsWith(name.slice(0, -1)) : one === name;
-  return targets.filter((target) => names.some((name) => fits(name, target.name)));
+/** A pattern ends in "*". */
+function isNamed(target: Target, pattern: string): boolean {
+  return pattern.endsWith('*')
+    ? target.name.startsWith(pattern.slice(0, -1))
+    : target.name === pattern;
 }
 
 /** Gives how many targets have failed. */

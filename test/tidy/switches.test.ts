@@ -9,6 +9,21 @@ test('the check finds a switch beside other arguments, over several lines as wel
   expect(findSwitches({ path, text: 'read(false, path);' })).toHaveLength(1);
 });
 
+test('the check finds a parameter with the default of a switch, and no option with one', () => {
+  expect(
+    findSwitches({ path, text: 'function read(path: string, isLast = true) {}' }),
+  ).toHaveLength(1);
+  expect(findSwitches({ path, text: 'const a = (\n  b: B,\n  c = false,\n) => b;' })).toMatchObject(
+    [{ line: 3 }],
+  );
+  const good = [
+    'function read({ isLast = true, to = 1 } = {}) {}',
+    'let isRead = true;',
+    'for (; ; isFirst = false) a();',
+  ];
+  for (const text of good) expect(findSwitches({ path, text }), text).toEqual([]);
+});
+
 test('the check takes a named option, a value alone, a list, and what others have made', () => {
   const good = [
     'read(path, { isLast: true });',

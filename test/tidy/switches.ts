@@ -15,18 +15,41 @@ const ofDataView = /^[gs]et(Big)?Uint\d+$/;
 /** What is put or found under a key is a value, and no switch. */
 const keyed: ReadonlySet<string> = new Set(['set', 'flagAt', 'dhcpQuiet']);
 
-/** Calls of production code in which `true` or `false` stands beside other arguments. */
+/**
+ * Calls of production code in which `true` or `false` stands beside other arguments, and parameters
+ * that invite such a call.
+ */
 export function findSwitches(file: SourceFile): Finding[] {
   if (isTestCode(file.path)) return [];
   const code = codeOf(file.text);
+  return [...findLiterals(file, code), ...findDefaults(file, code)];
+}
+
+function findLiterals(file: SourceFile, code: string): Finding[] {
   const literals = [...code.matchAll(/(?<=[(,]\s*)\b(true|false)\b(?=\s*[,)])/g)];
   return literals.flatMap(({ index, 1: literal }) => {
     const call = callAround(code, index);
     if (call === undefined || call.isAlone || isExempt(call.name)) return [];
-    const line = code.slice(0, index).split('\n').length;
+    const line = lineAt(code, index);
     const message = `${call.name}(…, ${literal}) does not say what is ${literal}; name an option`;
     return [{ path: file.path, line, message }];
   });
+}
+
+/** A parameter that has a switch's value when it is left out asks for such a call. */
+function findDefaults({ path }: SourceFile, code: string): Finding[] {
+  const defaults = [
+    ...code.matchAll(/(?<=[(,]\s*)(\w+)(?:: boolean)? = (?:true|false)(?=\s*[,)])/g),
+  ];
+  return defaults.flatMap(({ index, 1: name }) => {
+    if (code[openBracketBefore(code, index)] !== '(') return [];
+    const message = `the parameter ${name} is a switch; name an option, or list its values`;
+    return [{ path, line: lineAt(code, index), message }];
+  });
+}
+
+function lineAt(code: string, at: number): number {
+  return code.slice(0, at).split('\n').length;
 }
 
 function isExempt(name: string): boolean {

@@ -78,7 +78,11 @@ export class GovernorState {
   }
 
   /** May a call with this credential version start at `nowMs`? Changes nothing. */
-  admit(nowMs: number, credential: string, isReadOnly = false): CallAdmission {
+  admit(
+    nowMs: number,
+    credential: string,
+    { isReadOnly = false }: { readonly isReadOnly?: boolean } = {},
+  ): CallAdmission {
     const refusals = this.#refusals.get(credential) ?? 0;
     const { authenticationFailuresMax } = this.#limits;
     if (refusals >= (isReadOnly ? 1 : authenticationFailuresMax)) {

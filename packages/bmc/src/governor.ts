@@ -145,7 +145,8 @@ export class Governor {
     this.#cancelTimer = undefined;
     for (let first = this.#queue[0]; first !== undefined; first = this.#queue[0]) {
       const nowMs = this.#clock.suspendAwareMs();
-      const admission = this.#state.admit(nowMs, first.credential, first.readOnly !== undefined);
+      const isReadOnly = first.readOnly !== undefined;
+      const admission = this.#state.admit(nowMs, first.credential, { isReadOnly });
       switch (admission.kind) {
         case 'refuse':
           this.#queue.shift();

@@ -96,7 +96,7 @@ function endAttempt(pass: Pass, run: Run, step: RunStep, failure: RunFailure): v
   // An agent stops at the deadline by itself; one whose clock was stepped would hold the host.
   giveUpOperation(pass);
   if (run.kind === RunKind.WORKFLOW || isOfTemplate(step)) {
-    failStep(pass, run, step, failure, !isOpen);
+    failStep(pass, run, step, failure, isOpen ? 'unawaited' : 'over');
   } else {
     endRun(pass, run, RunOutcome.TIMED_OUT, failure);
   }

@@ -64,6 +64,7 @@ import { addProofAtEnd, skipProof, withProof } from './proof-steps.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { calledStep, isPlannedToSkip, partOf } from './step-parts.ts';
+import type { LastAttempt } from './step-policy.ts';
 import { skipUnneeded } from './step-start.ts';
 import { refusalOfImage } from './steps/image-of-step.ts';
 import { beginUse } from './steps/power.ts';
@@ -433,17 +434,16 @@ export function completeStep(pass: Pass, run: Run, step: RunStep): void {
   run.currentStep += 1;
 }
 
-/** `isKnown`: false when the attempt may still be running, and is merely no longer awaited. */
 export function failStep(
   pass: Pass,
   run: Run,
   step: RunStep,
   failure: RunFailure,
-  isKnown = true,
+  attempt: LastAttempt = 'over',
 ): void {
   if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, failure.message);
   if (run.abort === undefined) {
-    const next = followTemplate(pass, run, step, failure, isKnown);
+    const next = followTemplate(pass, run, step, failure, attempt);
     if (next.kind === 'again') restartStep(pass, run, step, next.postponement);
     if (next.kind !== 'end') return;
   }

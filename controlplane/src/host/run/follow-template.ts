@@ -20,7 +20,7 @@ import { skipReasons } from '../pass/skip-reason.ts';
 import { cut } from '../pass/step-failure.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { calledStep, partOf } from './step-parts.ts';
-import { afterAttempt } from './step-policy.ts';
+import { afterAttempt, type LastAttempt } from './step-policy.ts';
 import { skipSteps } from './step-start.ts';
 
 /** The longest stored error of one step, in characters: the run's own error is longer. */
@@ -51,9 +51,9 @@ export function followTemplate(
   run: Run,
   step: RunStep,
   failure: RunFailure,
-  isKnown: boolean,
+  attempt: LastAttempt,
 ): FollowOutcome {
-  const next = afterAttempt(run, step, failure, isKnown);
+  const next = afterAttempt(run, step, failure, attempt);
   if (next.kind === 'fail') return { kind: 'end' };
   leaveOpen(pass);
   delete pass.record.operation;

@@ -34,15 +34,17 @@ const endsTheRun: ReadonlySet<FailureType> = new Set([
   FailureType.UNSUPPORTED,
 ]);
 
-/** `isKnown`: the attempt is over, and not merely no longer awaited. */
+/** An attempt that is no longer awaited may still be running: its agent is away. */
+export type LastAttempt = 'over' | 'unawaited';
+
 export function afterAttempt(
   run: Run,
   step: RunStep,
   { type }: Pick<RunFailure, 'type'>,
-  isKnown: boolean,
+  attempt: LastAttempt,
 ): NextStep {
   if (!isOfTemplate(step) || endsTheRun.has(type)) return fail;
-  if (step.failures < step.retries && mayTryAgain(step, isKnown)) return { kind: 'retry' };
+  if (step.failures < step.retries && mayTryAgain(step, attempt)) return { kind: 'retry' };
   const policy = type === FailureType.DEADLINE ? step.onTimeout : step.onFailure;
   switch (policy) {
     case '':
@@ -56,9 +58,9 @@ export function afterAttempt(
   }
 }
 
-function mayTryAgain({ handOff, rerunClass }: RunStep, isKnown: boolean): boolean {
+function mayTryAgain({ handOff, rerunClass }: RunStep, attempt: LastAttempt): boolean {
   if (handOff) return false;
-  return isKnown || rerunClass !== RerunClass.NEVER_TWICE;
+  return attempt === 'over' || rerunClass !== RerunClass.NEVER_TWICE;
 }
 
 function callOf({ steps }: Run, { handler }: RunStep, title: string): NextStep {

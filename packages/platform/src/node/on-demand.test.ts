@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { peerOf } from './on-demand.ts';
 
-test('a request ends as broken where HTTPS cannot be loaded, and no rejection is left', async () => {
+test('a request is answered as broken where HTTPS cannot be loaded', async () => {
   const peer = peerOf(Promise.reject(new Error('the file is gone')));
   const request = { method: 'GET', path: '/redfish/v1/', headers: {} } as const;
   expect(await peer.request(request)).toEqual({

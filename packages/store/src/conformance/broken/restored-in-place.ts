@@ -11,7 +11,7 @@ export const restoredInPlace: BrokenStore = {
     return brokenSubject(
       () => disk,
       (good) => Promise.resolve(good),
-      false,
+      { obeysRestored: false },
     );
   },
 };

@@ -40,11 +40,11 @@ export function altered(good: StateStore, changed: Partial<StateStore>): StateSt
 export async function brokenSubject(
   disk: (afterCrash: boolean) => MemoryDisk,
   wrap: (good: StateStore) => Promise<StateStore>,
-  obeysRestored = true,
+  { obeysRestored = true }: { readonly obeysRestored?: boolean } = {},
 ): Promise<StoreUnderTest> {
   const clock = new HandClock();
   const retention = testedRetention(TESTED_AGE_MS);
-  const open = async (on: MemoryDisk, restored = false) =>
+  const open = async (on: MemoryDisk, { restored = false } = {}) =>
     wrap(await openMemoryStore({ random: nodeRandom(), disk: on, clock, retention, restored }));
   const now = disk(false);
   const subject: StoreUnderTest = {
@@ -57,7 +57,7 @@ export async function brokenSubject(
     },
     async restore() {
       await Promise.all([subject.first.close(), subject.second.close()]);
-      subject.first = await open(now, obeysRestored);
+      subject.first = await open(now, { restored: obeysRestored });
       subject.second = await open(now);
     },
     wait: (delayMs) => delay(delayMs),
