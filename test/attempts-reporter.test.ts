@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeSecondAttempts, firstLines } from './attempts-reporter.ts';
 
-test('names the tests that passed at the second attempt, one on a line', () => {
+test('the tests that passed at the second attempt are named, one on a line', () => {
   expect(describeSecondAttempts(['a.test.ts > works', 'b.test.ts > works'])).toBe(
     'Passed at the second attempt:\n  a.test.ts > works\n  b.test.ts > works',
   );

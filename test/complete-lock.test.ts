@@ -25,7 +25,7 @@ test('the script adds entries that npm left out, with the system of their name',
   expect(packages['node_modules/tool-linux-armv7']).toMatchObject({ cpu: ['arm'], os: ['linux'] });
 });
 
-test('names the C library, so that ours do not take the other', () => {
+test('the script names the C library, so that ours do not take the other', () => {
   const packages = completed(lockWith({ 'tool-linux-x64-musl': '1.0.0' }));
   expect(packages['node_modules/tool-linux-x64-musl']).toMatchObject({ libc: ['musl'] });
 });

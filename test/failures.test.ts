@@ -9,7 +9,7 @@ const failed = {
 };
 const report = (...files: object[]): string => JSON.stringify({ testResults: files });
 
-test('names each failed test of a report with what it said', () => {
+test('each failed test of a report is named with what it said', () => {
   const file = { name: '/x/a.test.ts', status: 'failed', message: '' };
   const json = report({ ...file, assertionResults: [passed, failed] });
   expect(failuresOfJson(json, '/x/')).toEqual([
@@ -20,13 +20,13 @@ test('names each failed test of a report with what it said', () => {
   ]);
 });
 
-test('names a file that could not be read', () => {
+test('a file that could not be read is named', () => {
   const message = 'SyntaxError: Unexpected token';
   const json = report({ name: '/x/b.test.ts', status: 'failed', message, assertionResults: [] });
   expect(failuresOfJson(json, '/x/')).toEqual([{ name: 'b.test.ts', lines: [message] }]);
 });
 
-test('names the failed checks of a laboratory with the lines below', () => {
+test('the failed checks of a laboratory are named with the lines below', () => {
   const log = [
     '--- check: bios',
     '  ok   the disk is clean',
@@ -40,7 +40,7 @@ test('names the failed checks of a laboratory with the lines below', () => {
   ]);
 });
 
-test('names the failed command of a check', () => {
+test('the failed command of a check is named', () => {
   expect(failuresOfLog('a.ts(1,2): error\nFAILED  types  3.1 s\nok      lint  1.0 s')).toEqual([
     { name: 'types  3.1 s', lines: [] },
   ]);

@@ -207,7 +207,7 @@ test('the repository has no link in a README that leads nowhere', () => {
   expect(allOf((file) => findLooseAnchors(file, readmes), readmes)).toEqual([]);
 });
 
-test('names in tables of folders each folder that there is, and no other', () => {
+test('a table of folders has each folder that there is, and no other', () => {
   const readmes = readSources(paths.filter((path) => path.endsWith('README.md')));
   expect(allOf((file) => findFolderFaults(file, paths), readmes)).toEqual([]);
 });
@@ -223,12 +223,12 @@ test('the repository has no path in a document that leads nowhere', () => {
   expect(allOf((file) => findMissingPaths(file, paths), documents)).toEqual([]);
 });
 
-test('names in comments no file that does not exist', () => {
+test('no comment names a file that does not exist', () => {
   const ends = pathEndsOf(paths);
   expect(allOf((file) => findStaleFileNames(file, ends))).toEqual([]);
 });
 
-test('lists every section of the manual at its beginning', () => {
+test('the manual lists every section at its beginning', () => {
   expect(allOf(findUnlistedSections, readSources(['controlplane/OPERATING.md']))).toEqual([]);
 });
 

@@ -7,7 +7,7 @@ const seedsMax = 25;
 /** Of one seed: twice as many as the busiest has. More are two that undo each other's work. */
 const eventsMax = 40_000;
 
-test(`keeps every promise under faults, seeds 1 to ${seedsMax}; CI takes others`, async () => {
+test(`a rack keeps its word under faults, seeds 1 to ${seedsMax}; CI takes others`, async () => {
   let crashes = 0;
   for (let seed = 1; seed <= seedsMax; seed++) {
     const result = await runWorld({ seed, hosts: 2 });

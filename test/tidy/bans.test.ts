@@ -108,7 +108,7 @@ test.each([
 });
 
 test.each(["if (name.startsWith('power.')) keep();", "return each.step.startsWith('run.');"])(
-  'finds %s everywhere but in tests',
+  'the check finds %s everywhere but in tests',
   (line) => {
     for (const path of ['agent/src/bmc.ts', 'packages/template/src/actions.ts']) {
       expect(bansIn(line, path)).toEqual([expect.stringContaining('isTemplateOnly()')]);

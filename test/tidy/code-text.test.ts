@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { codeOf, commentBlocksOf } from './code-text.ts';
 
-test('blanks comments and the contents of texts', () => {
+test('the code of a file has blanks for comments and the contents of texts', () => {
   expect(codeOf("a('x//y'); // z\n/* b\nc */ d")).toBe("a('    ');     \n    \n     d");
 });
 

@@ -29,7 +29,7 @@ test('the reader accepts a configuration that can work', () => {
   expect(() => checkBootConfig(good)).not.toThrow();
 });
 
-test('accepts files for a Raspberry Pi, with a folder and without', () => {
+test('the configuration may name files for a Raspberry Pi, with a folder and without', () => {
   const names = ['start4.elf', 'bcm2711-rpi-4-b.dtb', 'overlays/miniuart-bt.dtbo', 'RPI_EFI.fd'];
   const files = names.map((name) => ({ name, path: `/srv/pi/${name}` }));
   expect(() => checkBootConfig({ ...good, raspberryPi: { files } })).not.toThrow();

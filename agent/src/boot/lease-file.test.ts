@@ -52,7 +52,7 @@ function plan(): AddressPlan {
   return made.value;
 }
 
-test('writes leases soon after they change, and reads them again', async () => {
+test('the lease file is written soon after a change, and read again', async () => {
   const rig = new Rig();
   const file = rig.file();
   rig.book.apply([
@@ -65,7 +65,7 @@ test('writes leases soon after they change, and reads them again', async () => {
   expect(found).toEqual({ records: { leases: [lease], setAside: [setAside] }, writtenAtMs: 77 });
 });
 
-test('writes at most once a second however much changes, and the last change at last', async () => {
+test('the lease file is written at most once a second, at last with the last change', async () => {
   const rig = new Rig();
   const file = rig.file();
   for (let round = 0; round < 500; round += 1) {

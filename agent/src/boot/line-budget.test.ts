@@ -9,7 +9,7 @@ function clockAt(time: { nowMs: number }) {
   };
 }
 
-test('writes up to its limit in a period, then says how many lines it left out', () => {
+test('a budget lets lines through up to its limit in a period, then counts those left out', () => {
   const time = { nowMs: 0 };
   const written: number[] = [];
   const budget = new LineBudget(clockAt(time), 2, 1_000);

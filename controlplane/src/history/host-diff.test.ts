@@ -12,7 +12,7 @@ function lines(before: Init, after: Init): string[] {
   );
 }
 
-test('names each field that differs by its path, with both values', () => {
+test('each field that differs is named by its path, with both values', () => {
   const spec = { power: HostPower.ON, retired: false, bmc: { address: '10.0.0.1' } };
   const changed = { power: HostPower.OFF, bmc: { address: '10.0.0.1', port: 444 } };
   expect(

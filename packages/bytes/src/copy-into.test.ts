@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { copyInto } from './copy-into.ts';
 
-test.each([ArrayBuffer, SharedArrayBuffer])('copies what `set` copies, into %o', (Memory) => {
+test.each([ArrayBuffer, SharedArrayBuffer])('a copy is what `set` copies, into %o', (Memory) => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 70 }), fc.nat(9), fc.nat(9), (bytes, at, from) => {
       const source = new Uint8Array(bytes.length + from);

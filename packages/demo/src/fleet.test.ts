@@ -59,7 +59,7 @@ test('the demo gives the last three sound machines, or all, a disk with room for
   }
 });
 
-test('writes a UUID as SMBIOS holds it: three fields with their low byte first', () => {
+test('a UUID is written as SMBIOS holds it: three fields with their low byte first', () => {
   expect(smbiosBytes('00112233-4455-6677-8899-aabbccddeeff')).toBe(
     '33221100554477668899aabbccddeeff',
   );

@@ -85,7 +85,7 @@ test('the codec joins the pieces of one option in the order of RFC 3396', () => 
   expect([...(options.get(67) ?? [])]).toEqual([1, 2, 3, 4]);
 });
 
-test('writes a long option in pieces and an empty one once', () => {
+test('a long option is written in pieces and an empty one once', () => {
   const long = Uint8Array.from({ length: 600 }, (_, index) => index & 0xff);
   const packet = { ...decodeDhcp(captures.edk2HttpDiscover), serverName: 'name', bootFile: 'file' };
   const options = new Map([

@@ -32,7 +32,7 @@ function withOption(packet: DhcpPacket, option: readonly [number, Uint8Array]): 
 }
 
 test.each(['b8:27:eb', 'dc:a6:32', 'e4:5f:01', '28:cd:c1', 'd8:3a:dd', '2c:cf:67'])(
-  'knows the firmware of a Raspberry Pi by its prefix %s',
+  'the firmware of a Raspberry Pi is known by its prefix %s',
   (prefix) => {
     expect(isRaspberryPi(asMac(`${prefix}:00:00:01`))).toBe(true);
     expect(clientOf(piDiscover(`${prefix}:00:00:01`))).toEqual(board);
@@ -46,7 +46,7 @@ test('the detection takes another manufacturer’s BIOS machine for PXE firmware
   }
 });
 
-test('knows the programs that the firmware of a Raspberry Pi starts', () => {
+test('the programs that the firmware of a Raspberry Pi starts are known', () => {
   const arm64 = writeOption(dhcpOption.architectures, [11]);
   const uefi = withOption(piDiscover(pi4), arm64);
   expect(clientOf(uefi)).toEqual({ kind: 'pxe', platform: 'uefiArm64' });

@@ -183,7 +183,7 @@ test.each([
   );
 });
 
-test('names the field of an addendum that the agent did not sign, also when it is signed', () => {
+test('a field of an addendum that the agent did not sign is named, also when it is signed', () => {
   const { statement } = addendum('boot-2');
   const changed = Buffer.from(statement).toString().replace('"boot-2"', '"boot-3"');
   const check = verifyDocument(certify(Buffer.from(changed)), trustPem);

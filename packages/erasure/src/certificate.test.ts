@@ -57,7 +57,7 @@ test('a disk with a frozen overlay is certified with a note on what may be hidde
   expect(parseStatement(statement).dismantled).toHaveLength(64);
 });
 
-test('states how often a disk was read, and its speed over all readings', () => {
+test('a certificate states how often a disk was read, and its speed over all readings', () => {
   const twice = { readings: 2, bytesOfReadings: 30_000_000n, verifyMs: 1_000n };
   const statement = parseStatement(buildStatement(context({ evidence: evidence(twice) })));
   expect(statement).toMatchObject({ verifyPasses: 2, readSpeed: 30_000_000, verifyMs: 1_000 });

@@ -22,7 +22,7 @@ test.each([
   });
 });
 
-test('names both sides of a GUID that differs', () => {
+test('both sides of a GUID that differs are named', () => {
   const other = '00112233445566778899aabbccddee00';
   expect(judgeIdentity(machine({ uuid: uuid(raw) }), machine({ uuid: uuid(other) }))).toEqual({
     kind: 'mismatch',

@@ -63,14 +63,17 @@ test('the check accepts true evidence', () => {
   );
 });
 
-test.each(['placesRead', 'bytesRead', 'bytesExamined'] as const)('refuses other %s', (name) => {
-  const truth = outcome(size)[name];
-  for (const found of [truth - 1n, truth + 1n]) {
-    expect(problems({ [name]: found })).toEqual([
-      { kind: 'count', count: name, found: Number(found), wanted: Number(truth) },
-    ]);
-  }
-});
+test.each(['placesRead', 'bytesRead', 'bytesExamined'] as const)(
+  'evidence of other %s is refused',
+  (name) => {
+    const truth = outcome(size)[name];
+    for (const found of [truth - 1n, truth + 1n]) {
+      expect(problems({ [name]: found })).toEqual([
+        { kind: 'count', count: name, found: Number(found), wanted: Number(truth) },
+      ]);
+    }
+  },
+);
 
 test('fewer challenge blocks or bytes written, and another way of reading, are refused', () => {
   expect(problems({ challengeBlocksWritten: 63n })).toMatchObject([{ count: 'challengeBlocks' }]);

@@ -291,7 +291,7 @@ test('the plan refuses a disk that hides capacity, unless the policy has it remo
   expect(decide({ capacity: silent }).kind).toBe('inScope');
 });
 
-test('lists a reader without a medium, and refuses a fixed disk without one', () => {
+test('a reader without a medium is listed, and a fixed disk without one refused', () => {
   const empty = { regions: [], sizeBytes: 0 };
   expect(decide({ ...empty, removable: true })).toMatchObject({ why: 'emptyReader' });
   expect(decide(empty)).toMatchObject({ kind: 'refused', why: 'noMedium' });
@@ -308,7 +308,7 @@ const controller: StorageSign = {
   devices: [],
 };
 
-test('names disks that are missing, unexpected or behind a controller without driver', () => {
+test('disks are named that are missing, unexpected or behind a controller without driver', () => {
   const seen = [disk({ name: 'sda', serial: 'A' }), disk({ name: 'sdb', serial: 'B' })];
   const gaps = signGaps([controller], seen);
   expect(presenceDifferences(seen, gaps, ['A', 'C']).map(describePresence)).toEqual([

@@ -45,7 +45,7 @@ test('the check trusts no serial number that two devices have', () => {
   expect(signGaps([sign({ serial: 'A' })], devices)).toHaveLength(1);
 });
 
-test('names a gap with what fixes it', () => {
+test('a gap is named with what fixes it', () => {
   const [gap] = signGaps([sign({ model: 'ACME', serial: 'B', detail: 'bay 3' })], []);
   expect(gap && describeGap(gap)).toBe(
     'drive Drive 3 (ACME, B, bay 3) is listed by the BMC, and the runner sees no such disk: ' +

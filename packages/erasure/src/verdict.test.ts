@@ -48,7 +48,7 @@ test('the verdict is erased, with places and bytes, when all planned places read
   });
 });
 
-test('names the first byte that is left', () => {
+test('the first byte that is left is named', () => {
   const verdict = judge((offset) => {
     if (offset !== plain) return zeros;
     const block = zeros.slice();

@@ -45,7 +45,7 @@ test('the reader reads the settings of a software machine and of the laboratory'
   });
 });
 
-test('names everything that is missing or wrong at once', () => {
+test('everything that is missing or wrong is named at once', () => {
   expect(problems([], 'quiet')).toEqual([
     'rackwright.agent is missing; it must be HOST:PORT',
     'rackwright.fingerprint is missing; it must be a SHA-256 in lower-case hex',

@@ -36,17 +36,20 @@ function swap(path: string, file: string): void {
   execFileSync('losetup', [path, file], { stdio: 'pipe' });
 }
 
-test.for(['overwrite', 'discard'] as const)('erases real devices: %s', async (method, context) => {
-  if (missing !== undefined) context.skip(missing);
-  const disks = [loops.add(sizeBytes), loops.add(sizeBytes + 512)];
-  for (const { file } of disks) {
-    writeFileSync(file, Buffer.alloc(readFileSync(file).length, 'PATTERN!'));
-  }
-  const end = await eraseEverything(eraseDevices, loops.devices(), method);
-  expect(end.result).toEqual({ kind: 'complete' });
-  for (const { file } of disks) expect(readFileSync(file).every((byte) => byte === 0)).toBe(true);
-  expect(end.evidence?.devices?.[1]?.bytesRead).toBe(BigInt(sizeBytes + 512));
-});
+test.for(['overwrite', 'discard'] as const)(
+  'an erasure by our code holds on real devices: %s',
+  async (method, context) => {
+    if (missing !== undefined) context.skip(missing);
+    const disks = [loops.add(sizeBytes), loops.add(sizeBytes + 512)];
+    for (const { file } of disks) {
+      writeFileSync(file, Buffer.alloc(readFileSync(file).length, 'PATTERN!'));
+    }
+    const end = await eraseEverything(eraseDevices, loops.devices(), method);
+    expect(end.result).toEqual({ kind: 'complete' });
+    for (const { file } of disks) expect(readFileSync(file).every((byte) => byte === 0)).toBe(true);
+    expect(end.evidence?.devices?.[1]?.bytesRead).toBe(BigInt(sizeBytes + 512));
+  },
+);
 
 test('a device that was attached between plan and hold is never written', async (context) => {
   if (missing !== undefined) context.skip(missing);

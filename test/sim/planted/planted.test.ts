@@ -28,6 +28,6 @@ test('the search refuses a planted fault whose place is missing or not unique', 
   expect(withDefect('one a', plant)).toBe('one b');
 });
 
-test('names each planted fault once', () => {
+test('each planted fault has a name of its own', () => {
   expect(new Set(plants.map(({ name }) => name)).size).toBe(plants.length);
 });

@@ -29,7 +29,7 @@ function referenced(file: string): string[] {
   return entries.map(([, offset]) => file.slice(Number(offset), Number(offset) + 8));
 }
 
-test('writes a PDF whose references, lengths and page count are right', () => {
+test('a printed PDF has the right references, lengths and page count', () => {
   const file = textOf(pdfOf('t', [page(), page()]));
   const objects = referenced(file);
   expect(objects).toEqual(objects.map((_object, index) => `${index + 1} 0 obj`.padEnd(8, '\n')));
@@ -69,7 +69,7 @@ test('the printer leaves room for a pen above each line for a signature', () => 
   expect(htmlOf('t', [signed]).match(/<th scope="row">(Technician|Validator)/g)).toHaveLength(2);
 });
 
-test('writes HTML that holds no markup of values', () => {
+test('printed HTML holds no markup of values', () => {
   const html = htmlOf('t', [page({ footer: '<script>alert(1)</script>' })]);
   expect(html).toContain('Certificate &lt;of&gt; erasure');
   expect(html).toContain('Erased &amp; &quot;clear&quot;');
@@ -77,7 +77,7 @@ test('writes HTML that holds no markup of values', () => {
   expect(html).not.toContain('<script');
 });
 
-test('writes sizes as people read them and exactly', () => {
+test('a size is printed as people read it and exactly', () => {
   expect(sizeText(1_920_383_410_176)).toBe('1.92 TB (1,920,383,410,176 bytes)');
   expect(sizeText(512)).toBe('512 bytes');
 });

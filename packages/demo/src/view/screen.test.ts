@@ -59,7 +59,7 @@ test('the screen says once that a terminal has too few rows', () => {
   expect(low.written()).toContain('5 rows');
 });
 
-test('writes each step and no percent where there is no terminal, if verbose', () => {
+test('each step is written without percent where there is no terminal, if verbose', () => {
   const pipe = terminal(false, 80);
   const screen = new DemoScreen(pipe, true);
   for (const percent of [1, 2, 3]) screen.show(picture(`1/2 a ${percent} %`));
@@ -68,7 +68,7 @@ test('writes each step and no percent where there is no terminal, if verbose', (
   expect(pipe.written()).not.toContain('\x1b');
 });
 
-test('writes a line for each state where there is no terminal, and what is wrong', () => {
+test('each state is a line where there is no terminal, with what is wrong', () => {
   const pipe = terminal(false, 80);
   const screen = new DemoScreen(pipe, false);
   for (const detail of ['1/2 a', '2/2 b']) screen.show(picture(detail));

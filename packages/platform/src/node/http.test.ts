@@ -87,7 +87,7 @@ test('the server answers two requests on one connection', async () => {
   expect(heard.indexOf('/one')).toBeLessThan(heard.indexOf('/two'));
 });
 
-test('streams a slice of a file, and for HEAD only its length', async () => {
+test('a server streams a slice of a file, and for HEAD only its length', async () => {
   const path = join(folder, 'kernel');
   await writeFile(path, 'abcdefghij');
   const body = { kind: 'file', path, start: 2, end: 5 } as const;

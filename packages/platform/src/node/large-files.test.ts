@@ -76,7 +76,7 @@ test('a file gets a second name only if that is free, and is recognized by it', 
   expect(await files.isSame(join(folder, 'none'), join(folder, 'none'))).toBe(false);
 });
 
-test('names folders too, and removes one with all that is in it', async () => {
+test('a listing has folders too, and one is removed with all that is in it', async () => {
   await mkdir(join(folder, 'sub/deep'), { recursive: true });
   await (await files.createPart(join(folder, 'a'))).close();
   expect([...(await files.names(folder))].sort()).toEqual(['a', 'sub']);

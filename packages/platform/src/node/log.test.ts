@@ -20,7 +20,7 @@ function linesOf(level: LogLevel, write: (log: Log) => void): Record<string, unk
   return lines.map((line): Record<string, unknown> => JSON.parse(line));
 }
 
-test('writes one JSON object per line with level, time, fields and message', () => {
+test('a line of the log is one JSON object with level, time, fields and message', () => {
   const lines = linesOf('info', (log) => log.info({ host: 'h1', attempt: 2 }, 'step began\nnow'));
   expect(lines).toEqual([
     {

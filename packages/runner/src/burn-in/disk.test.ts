@@ -61,7 +61,7 @@ test('the burn-in works a share of a disk, and leaves the rest', async () => {
   expect(blocksLeft('sda')).toBe((3 * mib) / 512);
 });
 
-test('writes at least one piece of a disk that has no time, and reads that back', async () => {
+test('a disk that has no time gets at least one piece, which is read back', async () => {
   addDisk('sda', {}, ['sda'], 64 * mib);
   let nowMs = 0;
   // Every look at this clock takes a second.

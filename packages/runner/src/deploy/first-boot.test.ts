@@ -37,7 +37,7 @@ test('by default cloud-init phones home, beside the data of the user', () => {
   });
 });
 
-test('writes the same to a config drive in its own form, and passes Ignition on unchanged', () => {
+test('a config drive gets the same in its own form, and Ignition unchanged', () => {
   const user = '{"ignition": {"version": "3.4.0"}}';
   const format = FirstBootFormat.CONFIG_DRIVE;
   const seed = read({ firstBoot: { format, userData: user, metaData: { a: 'b' } } });

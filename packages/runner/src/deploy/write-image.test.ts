@@ -49,7 +49,7 @@ afterEach(() => {
   removeDisks(folder);
 });
 
-test('writes onto no disk that came after the host was inspected', async () => {
+test('no image is written onto a disk that came after the host was inspected', async () => {
   const plan = (serial: string) => create(agent.DevicePlanSchema, { device: { serial } });
   const end = await write({ order: { devices: [plan('S-other')] } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged', disksUntouched: true });
@@ -112,7 +112,7 @@ function keep(name: string, { result }: StepEnd): void {
 const isUntouched = (name: string): boolean =>
   contentOf(folder, name).equals(Buffer.alloc(contentOf(folder, name).length, 'PATTERN!'));
 
-test('writes the image, lets it grow, adds the first boot, says what stands there', async () => {
+test('an image is written, grown, given its first boot, and read back', async () => {
   const told: string[] = [];
   const end = await write({
     deployment: {
@@ -204,7 +204,7 @@ test.for<[string, Change, string, string]>([
     'cancelled',
     'not begun: its time is over',
   ],
-])('writes nothing for %s', async ([name, change, type, text]) => {
+])('no disk is written for %s', async ([name, change, type, text]) => {
   const end = await write(change);
   const { result } = end;
   expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringContaining(text) });

@@ -178,7 +178,7 @@ test('the step verifies erased disks in a later boot, and writes nothing', async
   expect(writes()).toEqual(before);
 });
 
-test('names disk and offset of data that is back', async () => {
+test('data that is back is named by disk and offset', async () => {
   addDisk('sda');
   expect((await run()).result.kind).toBe('complete');
   putBack('sda', mib + 77);

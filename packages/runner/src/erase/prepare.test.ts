@@ -76,7 +76,7 @@ test('a disk that has grown by another size than its hidden area is another disk
   expect(findTargets(asked.devices, prepared.listing).kind).toBe('changed');
 });
 
-test('names every disk that cannot be prepared, and touches none outside the order', async () => {
+test('each disk that cannot be prepared is named, and none outside the order touched', async () => {
   for (const name of ['sda', 'sdb', 'sdc']) addDisk(name, { holders: ['md127'] });
   const asked = await order(false);
   asked.devices.pop();

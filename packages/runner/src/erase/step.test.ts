@@ -68,7 +68,7 @@ test('the step asks before it writes to a device, and writes to none without a y
   expect(touched).toHaveLength(4);
 });
 
-test('writes a disk on USB when it is ordered, and leaves it alone when it is not', async () => {
+test('a disk on USB is erased when it is ordered, and left alone when it is not', async () => {
   addDisk('sda', { transport: 'sata' });
   addDisk('sdb', { transport: 'usb' });
   const plan = (serial: string, transport: Transport) => {
@@ -145,7 +145,7 @@ test('the step notices a disk that drops writes before it erases anything', asyn
   expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED]);
 });
 
-test('names one disk of ten that fails while nine are erased', async () => {
+test('one disk of ten that fails is named while nine are erased', async () => {
   for (let at = 0; at < 9; at++) addDisk(`d${at}`, {}, undefined, 64 * 1024);
   const fault = { kind: 'ioError', operation: 'discard', offset: 0, length: 512 };
   addDisk('d9', { faults: [fault] }, undefined, 64 * 1024);
@@ -175,7 +175,7 @@ test('the step fails for a read-only disk, by name, and erases the others', asyn
   expect(logExists('ro')).toBe(false);
 });
 
-test('writes nothing when this is another machine', async () => {
+test('nothing is written when this is another machine', async () => {
   addDisk('vda');
   const guidOfOther = Buffer.from(guid.replace('ff', '00'), 'hex');
   const end = await run({
@@ -185,7 +185,7 @@ test('writes nothing when this is another machine', async () => {
   expect(logExists('vda')).toBe(false);
 });
 
-test('writes nothing without a witness, unless the host says otherwise', async () => {
+test('nothing is written without a witness, unless the host says otherwise', async () => {
   addDisk('vda');
   const nothing = { expectedIdentity: create(BmcIdentitySchema, {}) };
   const end = await run({ order: nothing });
@@ -201,7 +201,7 @@ test.each<[string, () => void, RegExp]>([
   ['has appeared', () => addDisk('sdc'), /disk S-sdc \(sdc\) is not in the plan/],
   ['is another model', () => addDisk('sdb', { model: 'X' }), /has the model "X"/],
   ['has another size', () => addDisk('sdb', {}, ['sdb'], mib), /size "1048576", not "2097152"/],
-])('writes nothing when a disk %s since it was planned', async (_name, afterPlan, message) => {
+])('nothing is written when a disk %s since it was planned', async (_name, afterPlan, message) => {
   addDisk('sda');
   addDisk('sdb');
   const end = await run({ afterPlan });
@@ -340,7 +340,7 @@ test('a format that is cancelled once its challenge is written never begins', as
   expect(image('nvme0').includes('PATTERN!')).toBe(true);
 });
 
-test('writes nothing at all when it is cancelled before it began', async () => {
+test('nothing is written by a step that is cancelled before it began', async () => {
   addDisk('sda');
   addDisk('nvme0', nvme);
   const end = await run({ context: { signal: AbortSignal.abort() } });
@@ -349,7 +349,7 @@ test('writes nothing at all when it is cancelled before it began', async () => {
   expect(new Set(acts)).toEqual(new Set(['open']));
 });
 
-test('writes nothing any more when it has ended by a fault that is no device’s', async () => {
+test('nothing more is written by a step that a fault of no device has ended', async () => {
   const slow = { kind: 'slow', operation: 'write', delayMs: 20 };
   addDisk('sda', { discardSupported: false, faults: [slow] }, undefined, 8 * mib);
   addDisk('sdb', { discardSupported: false }, undefined, 64 * 1024);

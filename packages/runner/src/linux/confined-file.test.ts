@@ -32,7 +32,7 @@ afterEach(() => {
   if (`${outside} ${names}` !== 'untouched outside root') throw new Error(`${outside} ${names}`);
 });
 
-test('writes a file with its mode, in folders that it makes, and reads it back', async () => {
+test('a file is written with its mode, in folders made for it, and read back', async () => {
   await writeConfined(root, '/etc/new/deep/file', file);
   expect(readFileSync(join(root, 'etc/new/deep/file'), 'utf8')).toBe('new');
   const read = await readConfined(root, '/etc/new/deep/file', 100);

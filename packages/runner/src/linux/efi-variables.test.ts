@@ -50,7 +50,7 @@ test('the runner reports it when there are no EFI variables, or none can be writ
   await expect(writing).rejects.toThrow(/UEFI variables: write of BootOrder: ENOENT/);
 });
 
-test('names the entry that comes first', () => {
+test('the first entry of the boot order is named', () => {
   expect(readFirstEntry(new Map([['BootOrder', Uint8Array.of(0x0a, 0x01, 0, 0)]]))).toBe(
     'Boot010A',
   );

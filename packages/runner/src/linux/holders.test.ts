@@ -74,7 +74,7 @@ test('holders go from the top down; an array is gone when its disk says so', asy
   expect(await takeDown(exec)).toEqual([]);
 });
 
-test('names a holder that does not go, whatever the exit code says', async () => {
+test('a holder that does not go is named, whatever the exit code says', async () => {
   const { exec } = dmsetup(false);
   await expect(takeDown(exec)).rejects.toThrow(/dm-0 \(CRYPT: secret\) cannot be removed: .*busy/);
   expect(readFileSync(join(root, 'sys/block/md127/md/array_state'), 'utf8')).toBe('clean\n');

@@ -68,7 +68,7 @@ function placeOf(partition: number, filesystem: Filesystem): NumberedPartition {
 }
 
 test.for<Filesystem>(['ext4', 'vfat', 'xfs'])(
-  'writes to %s, unmounts, and reads back from the disk',
+  'a file is written to %s, unmounted, and read back from the disk',
   // A program that makes a mount namespace meanwhile copies our mount, and keeps the disk busy.
   { retry: 3 },
   async (filesystem, context) => {

@@ -20,7 +20,7 @@ const withoutStrings = [32, 5, 2, 0, 0, 0, 0];
 const end = [127, 4, 3, 0, 0, 0];
 const table = (...parts: readonly (readonly number[])[]) => Uint8Array.from(parts.flat());
 
-test('lists the modules of a table, and no empty slot', () => {
+test('the modules of a table are listed, and no empty slot', () => {
   const found = memoryModulesIn(
     table(bios, device(0), device(8_192), withoutStrings, device(0x7fff, 65_536), end, device(1)),
   );

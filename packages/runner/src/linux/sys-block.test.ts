@@ -258,7 +258,7 @@ test('a controller that does not answer is read without erase methods', async ()
   expect(device.nvme?.formatSupported).toBe(false);
 });
 
-test('names storage controllers without a driver', async () => {
+test('storage controllers without a driver are named', async () => {
   const add = (address: string, type: string): void => {
     put(`sys/bus/pci/devices/${address}/class`, type);
     put(`sys/bus/pci/devices/${address}/vendor`, '0x8086');
@@ -354,7 +354,7 @@ test.each<[string, string, Record<string, string>, string[]]>([
     ['pci-0000:01:00.0-sas-phy5-lun-0'],
   ],
   ['mmcblk0', 'platform/soc/mmc_host/mmc0/mmc0:0001', {}, []],
-])('names %s at %s by its path', async (name, place, files, paths) => {
+])('a disk is named by its path: %s at %s', async (name, place, files, paths) => {
   addBlock(name, place, {});
   for (const [path, content] of Object.entries(files)) put(`sys/devices/${path}`, content);
   expect((await only()).paths).toEqual(paths);

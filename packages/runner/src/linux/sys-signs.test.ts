@@ -154,7 +154,7 @@ test('persistent memory that is in no namespace, or kept by a mode, is a gap', a
   expect(decision).toMatchObject({ kind: 'refused', why: 'fixedHiddenArea' });
 });
 
-test('names drives that the chipset hides, virtio and USB storage without a driver', async () => {
+test('drives that the chipset hides are named, and virtio and USB without a driver', async () => {
   plant();
   put('sys/devices/pci0000:00/0000:00:1f.2/remapped_nvme', '2');
   remove('sys/devices/pci0000:00/0000:00:05.0/virtio1/driver');
@@ -168,7 +168,7 @@ test('names drives that the chipset hides, virtio and USB storage without a driv
   expect(found.join('\n')).toMatch(/virtio1 \(a virtio disk\)/);
 });
 
-test('names ACPI storage, units without blocks, readers, chips and protected memory', async () => {
+test('ACPI storage, units without blocks, readers, chips and RPMB are named', async () => {
   put('sys/bus/acpi/devices/80860F14:00/hid', '80860F14');
   put('sys/bus/acpi/devices/80860F14:00/status', '15');
   put('sys/bus/acpi/devices/80860F14:01/hid', '80860F14');

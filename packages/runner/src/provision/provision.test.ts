@@ -128,7 +128,7 @@ test.each([
   expect(headIsZero()).toBe(true);
 });
 
-test('writes nothing behind the end that an image declares, however much it holds', async () => {
+test('nothing is written behind the end that an image declares, however long it is', async () => {
   const bomb = gzipSync(Buffer.concat([image.subarray(0, 2 * mib), Buffer.alloc(3 * mib)]));
   const end = await disk.provision(bomb, { image: { contentSizeBytes: 2 * mib } });
   expect(end).toMatchObject({ kind: 'failed', fault: 'tooLong', begun: true });

@@ -75,7 +75,7 @@ function withDisks(
   return { run, written };
 }
 
-test('writes a file below its root, with its mode, and reads it back', async () => {
+test('a step writes a file below its root, with its mode, and reads it back', async () => {
   const step = runFile(folderFiles(folder));
   const given = { path: '/etc/motd', content: 'hello\n', mode: '0600' };
   expect((await runStep(step, given).end).result).toEqual({ kind: 'complete' });
@@ -101,7 +101,7 @@ test.each<[string, Partial<DeviceFacts>[], string]>([
   ['is there twice', [{}, { name: 'sdb' }], '2 disks say that they are S-1'],
   ['belongs to others too', [{ transport: 'fibreChannel' }], 'S-1 is not written to'],
   ['is in use', [{ holders: ['mount /'] }], 'S-1'],
-])('writes to no disk that %s', async (_name, changes, problem) => {
+])('a file step writes to no disk that %s', async (_name, changes, problem) => {
   const { run, written } = withDisks(changes.map((change) => disk(change)));
   expect(await run(onDisk)).toMatchObject({
     type: 'deviceChanged',
@@ -110,7 +110,7 @@ test.each<[string, Partial<DeviceFacts>[], string]>([
   expect(written).toEqual([]);
 });
 
-test('writes on no disk of another machine, whatever the order says that it destroys', async () => {
+test('no disk of another machine is written, whatever the order says it destroys', async () => {
   const { run, written } = withDisks([disk()]);
   const other = Buffer.from('ff112233445566778899aabbccddeeff', 'hex');
   expect(await run(onDisk, other)).toMatchObject({ type: 'identityMismatch' });
@@ -189,7 +189,7 @@ test.each<[string, Record<string, string>, string]>([
   expect(existsSync(join(folder, 'a'))).toBe(false);
 });
 
-test('writes nothing on another machine than the one that was meant', async () => {
+test('nothing is written on another machine than the one that was meant', async () => {
   const step = runFile(folderFiles(folder));
   const expectedIdentity = create(BmcIdentitySchema, {
     guid: Buffer.from('ff112233445566778899aabbccddeeff', 'hex'),

@@ -25,7 +25,7 @@ test('a field takes a value away by its word, or by an empty text where the entr
   });
 });
 
-test('names the flags as people give them', () => {
+test('a message names the flags as people give them', () => {
   expect(namesOf(table)).toBe('--title, --rate-limit or --port');
   expect(namesOf({ one: 1 })).toBe('--one');
 });
