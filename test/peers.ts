@@ -28,6 +28,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { errorText } from '@rackwright/platform';
 import { type DebianArchive, openArchive } from '@rackwright/runner/ramdisk';
 import { debianRoot } from './lab/debian-root.ts';
 import { UNPACKED, UNPACKED_ARM64 } from './peers-tests/peer.ts';
@@ -114,7 +115,7 @@ function installOneByOne(names: readonly string[]): void {
     try {
       apt(['install', '-y', '-q', '--no-install-recommends', name], '');
     } catch (error) {
-      failures.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+      failures.push(`${name}: ${errorText(error)}`);
     }
   }
   if (failures.length > 0) throw new Error(`not installed:\n  ${failures.join('\n  ')}`);
@@ -143,7 +144,7 @@ async function fetchNatsServer(): Promise<void> {
       say(`nats-server fetched from ${suite}: ${natsVersion(NATS_SERVER)}`);
       return;
     } catch (error) {
-      failures.push(`${suite}: ${error instanceof Error ? error.message : String(error)}`);
+      failures.push(`${suite}: ${errorText(error)}`);
     }
   }
   throw new Error(`nats-server could not be fetched:\n  ${failures.join('\n  ')}`);
@@ -220,7 +221,7 @@ function natsVersion(file: string): string {
   try {
     return execFileSync(file, ['--version'], { encoding: 'utf8' }).trim();
   } catch (error) {
-    return `unusable (${error instanceof Error ? error.message : String(error)})`;
+    return `unusable (${errorText(error)})`;
   }
 }
 
@@ -249,7 +250,7 @@ async function main(args: readonly string[]): Promise<number> {
       await part();
     } catch (error) {
       failed += 1;
-      process.stderr.write(`peers: ${error instanceof Error ? error.message : String(error)}\n`);
+      process.stderr.write(`peers: ${errorText(error)}\n`);
     }
   }
   return failed === 0 ? 0 : 1;

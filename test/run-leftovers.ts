@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '@rackwright/platform';
 import { endProcesses, type FoundProcess, processesWith } from './e2e/leftovers.ts';
 import { namespacesWhere, removeNamespace } from './lab/namespaces.ts';
 import { marker, scratchOf } from './run-folder.ts';
@@ -23,7 +24,7 @@ export async function takeBack(folder: string): Promise<readonly string[]> {
     try {
       await act();
     } catch (error) {
-      told.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      told.push(`${what}: ${errorText(error)}`);
     }
   };
   await attempt('processes of the tests', async () => {

@@ -19,12 +19,12 @@ import {
   FailureType,
   TransientCause,
 } from '@rackwright/messages';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { createBmcDriver } from './bmc-drivers.ts';
 import { AgentBmcReads } from './bmc-reads.ts';
 import { createBmcDrivers } from './governed-bmcs.ts';
 import { bmcEndpoint } from './operations/index.ts';
-import { quietLog } from './runner-gateway/testing.ts';
 
 const guid = Uint8Array.from({ length: 16 }, (_, index) => index * 17);
 const credential = { name: 'credentials/bmc', version: 1n, username: 'u', password: 'imitated' };

@@ -2,10 +2,10 @@
 import { create } from '@bufbuild/protobuf';
 import { type BmcResult, failed, type HearConsole, transient } from '@rackwright/bmc';
 import { agent, asAgentSessionId, ConsoleState, FailureType } from '@rackwright/messages';
+import { quietLog } from '@rackwright/platform/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { SharedConsoles } from './console/index.ts';
 import { RackConsoles } from './console-views.ts';
-import { quietLog } from './runner-gateway/testing.ts';
 import { TestClock } from './session/testing/clock.ts';
 
 const guid = Uint8Array.from({ length: 16 }, (_, index) => index * 17);

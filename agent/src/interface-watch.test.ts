@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import type { LogFields } from '@rackwright/platform';
 import { nodeDisk } from '@rackwright/platform/node';
+import { afterMicrotasks } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { readInterfaces, watchInterfaces } from './interface-watch.ts';
 import { quietLog } from './testing/index.ts';
@@ -27,7 +28,7 @@ async function setUp(first: Readonly<Record<string, number>>) {
   const later = async (): Promise<void> => {
     clock.step();
     // The looks at the there.
-    for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+    await afterMicrotasks(20);
   };
   return { there, gone, come, cancel, later };
 }

@@ -9,13 +9,14 @@ import {
 import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from '@rackwright/bmc/conformance';
 import { agent, HealthLevel, troubleWord } from '@rackwright/messages';
 import type { Clock, Exec, HttpClient } from '@rackwright/platform';
+import { quietLog } from '@rackwright/platform/testing';
 import { describe, expect, test } from 'vitest';
 import { createBmcDriver } from './bmc-drivers.ts';
 import { createBmcDrivers } from './governed-bmcs.ts';
 import { createExecutor } from './operations/executor.ts';
 import { PowerSync } from './power-sync.ts';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from './runner-gateway/index.ts';
-import { quietLog, testSigner } from './runner-gateway/testing.ts';
+import { testSigner } from './runner-gateway/testing.ts';
 import { World } from './session/testing/world.ts';
 
 const credential = { name: 'credentials/bmc', version: 1n, username: 'u', password: 'imitated' };

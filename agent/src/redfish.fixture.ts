@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { nodeClock, nodeExec, nodeHttpClient } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import type { FinalResult } from '@rackwright/results';
 import {
   type PowerOnBoot,
@@ -15,7 +16,7 @@ import { parseConfig } from './config.ts';
 import { createBmcDrivers } from './governed-bmcs.ts';
 import { createExecutor } from './operations/executor.ts';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from './runner-gateway/index.ts';
-import { quietLog, testSigner } from './runner-gateway/testing.ts';
+import { testSigner } from './runner-gateway/testing.ts';
 import type { OperationContext } from './session/index.ts';
 
 const clock = nodeClock();

@@ -33,6 +33,7 @@ import {
 } from '@rackwright/messages';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { recordingLog } from '@rackwright/platform/testing';
 import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
 import { openSqliteStore, RETENTION_DEFAULT } from '@rackwright/store';
@@ -106,7 +107,7 @@ export class Box {
   async start(): Promise<void> {
     const identity = await this.files.load();
     if (identity === undefined) throw new Error('join first');
-    const log = recordingLog(this.lines);
+    const log = logInto(this.lines);
     const path = `${this.folder}/journal`;
     const journal = await Journal.open({ disk, path, clock, random, log });
     const renewal = new IdentityRenewal({ clock, random, log, files: this.files }, identity);
@@ -218,7 +219,7 @@ export class Site {
       {
         ...{ random, disk },
         clock: { ...clock, nowMs: () => clock.nowMs() + (this.#options.clockAheadMs ?? 0) },
-        log: recordingLog(this.lines),
+        log: logInto(this.lines),
         crashPoint: () => undefined,
         openStore: () => openSqliteStore({ path, random, clock, retention }),
       },
@@ -356,8 +357,8 @@ export async function until<T>(
   throw new Error(`waited in vain for ${what}; last: ${String(last)}`);
 }
 
-function recordingLog(lines: Line[]): Log {
-  const write = (fields: LogFields, message: string) => void lines.push({ fields, message });
-  const log: Log = { debug: () => {}, info: write, warn: write, error: write, child: () => log };
-  return log;
+function logInto(lines: Line[]): Log {
+  return recordingLog(({ level, fields, message }) => {
+    if (level !== 'debug') lines.push({ fields, message });
+  });
 }

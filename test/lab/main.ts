@@ -13,6 +13,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { errorText } from '@rackwright/platform';
 import { buildRamdisk, ramdiskFolder } from '@rackwright/runner/ramdisk';
 import { packagesScenario } from '../packages/scenario.ts';
 import {
@@ -276,7 +277,7 @@ function readOptions(args: readonly string[]): Options | undefined {
     const options = parseOptions(args);
     if (options.chosen.length > 0) return options;
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`${errorText(error)}\n`);
   }
   process.stderr.write(usage);
   return undefined;

@@ -8,6 +8,7 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorText } from '@rackwright/platform';
 import { type PowerOnBoot, startRedfishBmc } from '@rackwright/sim/redfish';
 import { runProgram } from './processes.ts';
 import type { RedfishServiceConfig } from './redfish-service.ts';
@@ -82,6 +83,6 @@ await startRedfishBmc({
     medium: (url) => inOrder(() => changeMedium(url)),
   },
   habits: { bootTargets: ['None', 'Pxe', 'Hdd', 'Cd'], virtualMedia: 'manager' },
-  onMachineError: (error) => say(error instanceof Error ? error.message : String(error)),
+  onMachineError: (error) => say(errorText(error)),
 });
 say('ready');

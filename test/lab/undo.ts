@@ -5,6 +5,7 @@
  * 2. A step that fails is reported and does not keep the others from running.
  * 3. It runs once, whether the lab ends well, by an exception or by a signal.
  */
+import { errorText } from '@rackwright/platform';
 
 /** A list of things to take back. */
 export interface Undo {
@@ -23,7 +24,7 @@ export function createUndo(): Undo {
       try {
         await next.action();
       } catch (error) {
-        failures.push(`${next.label}: ${error instanceof Error ? error.message : String(error)}`);
+        failures.push(`${next.label}: ${errorText(error)}`);
       }
     }
     return failures;

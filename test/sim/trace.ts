@@ -1,6 +1,7 @@
 /** What happened, in order: hashed whole for comparing runs, the last lines kept for people. */
 import { createHash } from 'node:crypto';
 import type { Log } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 
 export class Trace {
   readonly #hash = createHash('sha256');
@@ -21,21 +22,12 @@ export class Trace {
 
   /** A log whose lines become part of the trace. */
   log(name: string, nowMs: () => number): Log {
-    const write =
-      (level: string): Log['info'] =>
-      (fields, message, error) => {
-        const host = fields['host'] === undefined ? '' : ` ${fields['host']}`;
-        const why = error instanceof Error ? `: ${error.name}: ${error.message}` : '';
-        this.line(nowMs(), `${name} ${level}${host} ${message}${why}`);
-      };
-    const log: Log = {
-      debug: () => {},
-      info: write('info'),
-      warn: write('warn'),
-      error: write('error'),
-      child: () => log,
-    };
-    return log;
+    return recordingLog(({ level, fields, message, error }) => {
+      if (level === 'debug') return;
+      const host = fields['host'] === undefined ? '' : ` ${fields['host']}`;
+      const why = error instanceof Error ? `: ${error.name}: ${error.message}` : '';
+      this.line(nowMs(), `${name} ${level}${host} ${message}${why}`);
+    });
   }
 
   /** The hash so far; later lines still count. */

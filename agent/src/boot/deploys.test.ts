@@ -3,8 +3,8 @@
 import { asMac } from '@rackwright/dhcp';
 import { value } from '@rackwright/platform';
 import { nodeClock, nodeHttp } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { BootEvents } from './boot-events.ts';
 import { httpLimitsDefault } from './config.ts';
 import type { DeployPages, NetbootBoot } from './deploy-pages.ts';

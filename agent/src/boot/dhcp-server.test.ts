@@ -6,7 +6,8 @@ import {
   readOption,
   writeOption,
 } from '@rackwright/dhcp';
-import type { Log, UdpPeer, UdpSocket } from '@rackwright/platform';
+import type { UdpPeer, UdpSocket } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import { describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import { TestClock } from '../session/testing/clock.ts';
@@ -55,8 +56,9 @@ class Rig {
 
   async open(): Promise<DhcpServer> {
     const { clock } = this.time.open();
-    const write = (_fields: object, message: string): void => void this.lines.push(message);
-    const log: Log = { debug: () => {}, info: write, warn: write, error: write, child: () => log };
+    const log = recordingLog(({ level, message }) => {
+      if (level !== 'debug') this.lines.push(message);
+    });
     const hosts = [{ hostUid: 'u1', hostName: 'one', macs: [mac] }];
     const memory = () => ({ snapshot: { generation: 1, hosts }, grants: [] });
     const onNetboot = (one: NetbootObservation) => void this.observed.push(one);

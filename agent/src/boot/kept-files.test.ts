@@ -1,6 +1,6 @@
 import type { Clock, Disk, FileStat } from '@rackwright/platform';
+import { afterMicrotasks, quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { type FoundFile, KeptFiles } from './kept-files.ts';
 
 /** Files by path; time passes by hand. */
@@ -43,7 +43,7 @@ function keeper(bytesMax: number, contents: Record<string, string>) {
   const ask = async (path: string): Promise<FoundFile> => {
     const first = files.find(path);
     if (first.kind !== 'later') return first;
-    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    await afterMicrotasks(10);
     return files.find(path);
   };
   return { files, pass, ask, reads, contents };

@@ -1,5 +1,6 @@
 import { type AddressPlan, asMac, LeaseBook, makeAddressPlan } from '@rackwright/dhcp';
 import type { Log } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import { TestClock } from '../session/testing/clock.ts';
@@ -39,9 +40,7 @@ class Rig {
   }
 
   log(): Log {
-    const write = (_fields: object, message: string): void => void this.lines.push(message);
-    const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
-    return log;
+    return recordingLog(({ message }) => void this.lines.push(message));
   }
 }
 

@@ -1,5 +1,6 @@
 import { asMac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import type { BootMemory } from './memory.ts';
 import { makeBootGate, type NetbootObservation } from './observation.ts';
@@ -8,11 +9,7 @@ const mac = asMac('52:54:00:77:00:01');
 const clock: Clock = { nowMs: () => 5_000, suspendAwareMs: () => 5_000, after: () => () => {} };
 
 function logInto(lines: string[]): Log {
-  const write = (_fields: object, message: string): void => {
-    lines.push(message);
-  };
-  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
-  return log;
+  return recordingLog(({ message }) => void lines.push(message));
 }
 
 function memoryWith(expiresAtMs: number): BootMemory {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Http, Log, Udp } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
+import { recordingLog } from '@rackwright/platform/testing';
 import type { BootEvent } from './boot-events.ts';
 import type { BootConfig, BootInterface } from './config.ts';
 import type { ProxyDhcpConfig } from './dhcp-config.ts';
@@ -181,15 +182,7 @@ function rigMemory(
 }
 
 function logInto(lines: string[]): Log {
-  const write = (fields: object, message: string): void => {
-    lines.push(`${message} ${JSON.stringify(fields)}`);
-  };
-  const log: Log = {
-    debug: () => {},
-    info: write,
-    warn: write,
-    error: write,
-    child: () => log,
-  };
-  return log;
+  return recordingLog(({ level, fields, message }) => {
+    if (level !== 'debug') lines.push(`${message} ${JSON.stringify(fields)}`);
+  });
 }

@@ -1,7 +1,7 @@
 /** Which consoles are heard, and for how long. */
 import { type BmcResult, failed, type HearConsole, transient } from '@rackwright/bmc';
+import { quietLog } from '@rackwright/platform/testing';
 import { beforeEach, expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { BootConsoles, defaultBootConsoleLimits } from './boot-consoles.ts';
 import type { OpenConsole } from './shared-consoles.ts';

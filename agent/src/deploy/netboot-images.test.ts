@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, asRunNumber, deploymentIdOf } from '@rackwright/messages';
 import { digestOfHex, OciError } from '@rackwright/oci';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import type { HostImages, WantedHostImage } from '../images/index.ts';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { NetbootImages } from './netboot-images.ts';
 

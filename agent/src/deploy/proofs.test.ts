@@ -1,8 +1,8 @@
 import { agent, asRunNumber, deploymentIdOf } from '@rackwright/messages';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
 import { MemoryDisk } from '../journal/testing/disk.ts';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { Proofs } from './proofs.ts';
 import { loadDeployKey } from './token.ts';

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, expect, test } from 'vitest';
 import {
   discover,
@@ -11,7 +12,6 @@ import {
   relayedDiscover,
 } from '../boot/test-clients.ts';
 import { type BootRig, grantedMac, knownMac, startRig, unknownMac } from '../boot/test-rig.ts';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { AgentDiscovery } from './discovery.ts';
 
 const bootsMax = 8;

@@ -5,9 +5,9 @@ import { asMac, type Mac } from '@rackwright/dhcp';
 import { agent, type HostUid, InventorySchema } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { type BootMemory, bootDecision } from '../boot/index.ts';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { AgentDiscovery, type DiscoveryLimits, defaultDiscoveryLimits } from './discovery.ts';
 

@@ -1,3 +1,4 @@
+import { quietLog } from '@rackwright/platform/testing';
 import 'reflect-metadata';
 import { generateKeyPairSync, webcrypto } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -17,7 +18,6 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { serve } from '@rackwright/rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { join, renew, splitAddress } from './enrolment.ts';
 import { type AgentIdentity, IdentityFiles } from './identity.ts';
 import { IdentityRenewal, renewAtMs } from './renewal.ts';

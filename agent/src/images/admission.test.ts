@@ -1,3 +1,4 @@
+import { afterMicrotasks } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { ImageAdmission } from './admission.ts';
 
@@ -17,7 +18,7 @@ function crowd(atOnceMax: number, waitingMax = 100) {
   };
   const leave = async (name: string): Promise<void> => {
     leaves.get(name)?.();
-    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    await afterMicrotasks(10);
   };
   return { enter, entered, leave, places: () => Object.fromEntries(places) };
 }

@@ -15,8 +15,8 @@ import { join } from 'node:path';
 import { type BlobSource, type Digest, digestOf, hexOf, OciError } from '@rackwright/oci';
 import { WebBroken } from '@rackwright/platform';
 import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
 
 let folder = '';

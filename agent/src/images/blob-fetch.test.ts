@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { type BlobSource, digestOf, OciError } from '@rackwright/oci';
 import { type LargeFiles, WebBroken } from '@rackwright/platform';
 import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
 import { cachedManifest } from './cached-manifest.ts';
 

@@ -12,8 +12,8 @@ import {
 } from '@rackwright/oci';
 import { type Page, pagesWeb, rangePage } from '@rackwright/oci/testing';
 import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
 import { type FromWeb, type HostImageProgress, HostImages } from './host-images.ts';
 

@@ -12,8 +12,8 @@ import {
   writeTar,
 } from '@rackwright/oci/testing';
 import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
 import { Images } from './images.ts';
 

@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf, plainBlobs } from '@rackwright/oci';
 import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
 
 const bytes = randomBytes(2_000_000);

@@ -2,9 +2,8 @@
 import { type BlobSource, digestOf, hexOf } from '@rackwright/oci';
 import type { Clock } from '@rackwright/platform';
 import { callersHashes } from '@rackwright/platform/node';
-import { ForgetfulFiles, forgetfulLargeFiles } from '@rackwright/platform/testing';
+import { ForgetfulFiles, forgetfulLargeFiles, quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
 
 const folder = '/cache';

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { digestOfHex, OciError } from '@rackwright/oci';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import type { HostImages, WantedHostImage } from './host-images.ts';
 import { Prefetcher } from './prefetcher.ts';

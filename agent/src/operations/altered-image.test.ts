@@ -20,6 +20,7 @@ import {
 } from '@rackwright/messages';
 import { digestOf, writeHostManifest } from '@rackwright/oci';
 import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import {
@@ -29,7 +30,6 @@ import {
   defaultAdmissionLimits,
   HostImages,
 } from '../images/index.ts';
-import { quietLog } from '../runner-gateway/testing.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { withHostImage } from './host-image.ts';
 

@@ -15,10 +15,11 @@ import {
 } from '@rackwright/bmc/conformance';
 import { IpmiDriver } from '@rackwright/bmc/drivers';
 import { agent, asRunNumber, BmcIdentitySchema, deploymentIdOf } from '@rackwright/messages';
+import { quietLog } from '@rackwright/platform/testing';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
-import { quietLog, testSigner } from '../runner-gateway/testing.ts';
+import { testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { createExecutor } from './executor.ts';
 import type { BmcDrivers, BootFirmware } from './index.ts';

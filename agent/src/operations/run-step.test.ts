@@ -2,9 +2,10 @@
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent } from '@rackwright/messages';
+import { afterMicrotasks, quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
-import { quietLog, testSigner } from '../runner-gateway/testing.ts';
+import { testSigner } from '../runner-gateway/testing.ts';
 import type { OperationContext } from '../session/index.ts';
 import { runStep } from './run-step.ts';
 
@@ -77,6 +78,6 @@ test('a step that the runner offers is sent, also after one that it does not off
   const rig = setUp();
   await rig.order('run.unknown');
   void rig.order('run.script');
-  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  await afterMicrotasks(20);
   expect([rig.begun(), rig.sent]).toEqual([1, ['order']]);
 });

@@ -10,11 +10,12 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
+import { afterMicrotasks, quietLog } from '@rackwright/platform/testing';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { CarriedOn } from '../images/index.ts';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
-import { quietLog, testSigner } from '../runner-gateway/testing.ts';
+import { testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext, type Progress } from '../session/index.ts';
 import { runStep } from './run-step.ts';
 
@@ -96,7 +97,7 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
 }
 
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < 100; turn += 1) await Promise.resolve();
+  await afterMicrotasks(100);
 }
 
 const failed = (type: 'cancelled' | 'unsupported'): FinalResult => ({

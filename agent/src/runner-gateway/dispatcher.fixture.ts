@@ -2,13 +2,14 @@
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent, type OperationId } from '@rackwright/messages';
+import { afterMicrotasks, quietLog } from '@rackwright/platform/testing';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
 import type { OperationContext, Progress, SessionBrake } from '../session/index.ts';
 import { defaultDispatcherLimits, RunnerDispatcher } from './dispatcher.ts';
 import { noHandOffs } from './hand-offs.ts';
 import type { RunnerLink, RunnerOrder, ToRunner } from './link.ts';
-import { quietLog, testSigner } from './testing.ts';
+import { testSigner } from './testing.ts';
 
 export const boot = 'boot-1';
 export const complete: FinalResult = { kind: 'complete' };
@@ -110,5 +111,5 @@ function lineOf(message: ToRunner): string {
 
 /** Lets promises settle without letting time pass. */
 export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  await afterMicrotasks(20);
 }

@@ -3,6 +3,7 @@ import { connect as connectPlain } from 'node:net';
 import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, InventorySchema, runner } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { type FinalResult, resultToWire } from '@rackwright/results';
 import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -13,7 +14,7 @@ import { defaultDispatcherLimits, RunnerDispatcher } from './dispatcher.ts';
 import { defaultGatewayLimits, RunnerGateway } from './gateway.ts';
 import { noHandOffs } from './hand-offs.ts';
 import { MessageQueue } from './message-queue.ts';
-import { quietLog, testSigner } from './testing.ts';
+import { testSigner } from './testing.ts';
 
 const clock = nodeClock();
 const random = nodeRandom();

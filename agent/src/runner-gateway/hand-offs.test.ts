@@ -1,12 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent, type OperationId, runner as wire } from '@rackwright/messages';
+import { afterMicrotasks, quietLog } from '@rackwright/platform/testing';
 import { type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import type { HandOff, HandOffState, OperationContext } from '../session/index.ts';
 import { defaultDispatcherLimits, RunnerDispatcher } from './dispatcher.ts';
 import type { RunnerLink, RunnerOrder } from './link.ts';
-import { quietLog, testSigner } from './testing.ts';
+import { testSigner } from './testing.ts';
 
 const boot = 'boot-1';
 const deadlineMs = 600_000;
@@ -93,7 +94,7 @@ const context: OperationContext = {
 };
 
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  await afterMicrotasks(20);
 }
 
 /** Up to the report that the agent has written down. */

@@ -1,4 +1,5 @@
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { Credentials } from './credentials.ts';
 
@@ -15,10 +16,9 @@ const clock: Clock = {
   },
 };
 const lines: string[] = [];
-const write = (fields: object, message: string) => {
+const log = recordingLog(({ fields, message }) => {
   lines.push(`${message} ${JSON.stringify(fields)}`);
-};
-const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+});
 const secret = { name: 'credentials/c1', version: 3n, username: 'root', password: 'hunter2' };
 
 let credentials: Credentials;

@@ -2,11 +2,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, bind } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { type ConnectOptions, type RpcServer, serve } from '@rackwright/rpc';
 import { afterEach, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import { loadBootCertificate } from '../runner-gateway/index.ts';
-import { quietLog } from '../runner-gateway/testing.ts';
 import { grpcTransport } from './grpc.ts';
 
 type Response = MessageInitShape<typeof agent.SessionResponseSchema>;

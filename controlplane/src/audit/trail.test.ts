@@ -7,9 +7,9 @@ import {
   userActor,
   store as wire,
 } from '@rackwright/messages';
-import type { Clock, Log, LogFields } from '@rackwright/platform';
+import type { Clock, LogFields } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
-import { quietLog as quiet } from '@rackwright/platform/testing';
+import { afterMicrotasks, quietLog as quiet, recordingLog } from '@rackwright/platform/testing';
 import { type MemoryFault, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { AuditEvent } from './event.ts';
@@ -42,8 +42,7 @@ beforeEach(async () => {
   const faults = ({ kind }: { kind: string }) =>
     kind === 'append' ? fault() : ({ kind: 'none' } as const);
   store = await openMemoryStore({ random: nodeRandom(), faults, clock });
-  const write = (fields: LogFields, message: string) => void logged.push({ fields, message });
-  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const log = recordingLog(({ fields, message }) => void logged.push({ fields, message }));
   trail = createAuditTrail({ store, clock, random: nodeRandom(), log });
 });
 
@@ -57,7 +56,7 @@ const event = (message: string): AuditEvent => ({
 });
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+  await afterMicrotasks(50);
 }
 
 async function pass(ms: number): Promise<void> {

@@ -12,6 +12,7 @@ import {
   RunPhase,
   store as wire,
 } from '@rackwright/messages';
+import { afterMicrotasks } from '@rackwright/platform/testing';
 import { seededRandom } from '@rackwright/sim';
 import { HISTORY_PER_KEY, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -63,7 +64,7 @@ async function toldAfter(from: Positions, of: FeedStore = store) {
       }
     }
   })();
-  for (let turn = 0; turn < 2_000; turn += 1) await Promise.resolve();
+  await afterMicrotasks(2_000);
   stopping.abort();
   await done;
   return told;
@@ -207,11 +208,11 @@ describe('where the store no longer has every change', () => {
           types.push(EventTypeSchema.value[event.type]?.localName ?? '');
       }
     })();
-    for (let turn = 0; turn < 2_000; turn += 1) await Promise.resolve();
+    await afterMicrotasks(2_000);
     const before = types.length;
     await putHost('h1', { state: HostState.NEW });
     await putHost('h1', { state: HostState.MANAGEABLE });
-    for (let turn = 0; turn < 2_000; turn += 1) await Promise.resolve();
+    await afterMicrotasks(2_000);
     stopping.abort();
     await done;
     expect(types.slice(before)).toEqual([

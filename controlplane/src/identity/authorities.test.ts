@@ -10,8 +10,9 @@ import {
   userActor,
   store as wire,
 } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { recordingLog } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -36,8 +37,9 @@ const clock: Clock = {
 const random = nodeRandom();
 const disk = nodeDisk();
 let lines: string[] = [];
-const warn: Log['warn'] = (_fields, message) => void lines.push(message);
-const log: Log = { debug: () => {}, info: () => {}, warn, error: warn, child: () => log };
+const log = recordingLog(({ level, message }) => {
+  if (level === 'warn' || level === 'error') lines.push(message);
+});
 let timing = { ...defaultTrustTiming, nextStayMs: 0, retiredStayMs: 0, checkMs: 50 };
 let root: string;
 let store: StateStore;

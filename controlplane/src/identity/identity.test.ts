@@ -3,8 +3,9 @@ import { X509Certificate } from 'node:crypto';
 import { chmod, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock, Disk, Log, LogFields } from '@rackwright/platform';
+import type { Clock, Disk, LogFields } from '@rackwright/platform';
 import { nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { recordingLog } from '@rackwright/platform/testing';
 import type { KeyAndChain } from '@rackwright/rpc';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -41,8 +42,7 @@ beforeEach(async () => {
   folder = join(await mkdtemp(join(tmpdir(), 'rackwright-identity-')), 'identity');
   lines = [];
   time = { nowMs: startMs, fire: [] };
-  const write = (fields: LogFields, message: string) => void lines.push({ fields, message });
-  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const log = recordingLog(({ fields, message }) => void lines.push({ fields, message }));
   const clock: Clock = {
     nowMs: () => time.nowMs,
     suspendAwareMs: () => time.nowMs,

@@ -1,8 +1,8 @@
 /** The control plane's own certificate over time, on a disk that may be full. */
 import { Authority_Stage as Stage, userActor } from '@rackwright/messages';
-import type { Clock, Disk, Log } from '@rackwright/platform';
+import type { Clock, Disk } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
-import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
+import { ForgetfulFiles, forgetfulDisk, recordingLog } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -37,8 +37,9 @@ const clock: Clock = {
     };
   },
 };
-const note = (_fields: object, message: string): void => void lines.push(message);
-const log: Log = { debug: () => {}, info: note, warn: note, error: note, child: () => log };
+const log = recordingLog(({ level, message }) => {
+  if (level !== 'debug') lines.push(message);
+});
 
 /** Jumps ahead at once, and runs what is due by then. */
 function pass(ms: number): void {

@@ -3,7 +3,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { ApiFailure, asReplicaId, userActor, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
-import { quietLog as log } from '@rackwright/platform/testing';
+import { afterImmediates, quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -83,7 +83,7 @@ async function opened(secrets: Secrets, name: string): Promise<string> {
 }
 
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  await afterImmediates(50);
 }
 
 /** Runs everything that waits for time. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ApiFailure, agent } from '@rackwright/messages';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { quietLog, recordingLog } from '@rackwright/platform/testing';
 import { type Channel, connect, createClient, operatorClients } from '@rackwright/rpc';
 import {
   type MemoryDisk,
@@ -47,10 +48,11 @@ export async function settled(store: StateStore): Promise<void> {
 export async function startFixture(extras: Extras = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
   const lines: { fields: LogFields; message: string }[] = [];
+  const log = recordingLog(({ fields, message }) => void lines.push({ fields, message }));
   const { disk } = extras;
   const kept = { random, clock: nodeClock(), retention };
   const store = await openMemoryStore(disk === undefined ? kept : { ...kept, disk });
-  const controlPlane = await startOn(folder, store, recordingLog(lines), extras);
+  const controlPlane = await startOn(folder, store, log, extras);
   const token = (await readFile(join(folder, 'identity/admin.token'), 'utf8')).trim();
   const channel = connect({
     target: `127.0.0.1:${controlPlane.operatorsPort}`,
@@ -76,7 +78,7 @@ export async function startFixture(extras: Extras = {}) {
 export function startOn(
   folder: string,
   store: StateStore,
-  log: Log = recordingLog([]),
+  log: Log = quietLog,
   extras: Extras = {},
 ): Promise<ControlPlane> {
   const { operators, agents, ...config } = parseConfig(
@@ -145,10 +147,4 @@ export async function violatedFields(call: Promise<unknown>): Promise<string[]> 
   const error = await failureOf(call);
   if (!('violations' in error)) throw new Error(`expected violations, got ${error.message}`);
   return error.violations.map(({ field }) => field);
-}
-
-function recordingLog(lines: { fields: LogFields; message: string }[]): Log {
-  const write = (fields: LogFields, message: string) => void lines.push({ fields, message });
-  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
-  return log;
 }

@@ -1,7 +1,7 @@
 import { type OperationId, unavailable } from '@rackwright/messages';
 import type { Clock, WebOutcome, WebRequest } from '@rackwright/platform';
 import { problemIn, WebBroken } from '@rackwright/platform';
-import { quietLog as quiet } from '@rackwright/platform/testing';
+import { afterMicrotasks, quietLog as quiet } from '@rackwright/platform/testing';
 import { describe, expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';
 import { OutOfBounds } from '../secrets/index.ts';
@@ -56,7 +56,7 @@ function setUp(openCredential?: CallerParts['openCredential'], others: Partial<C
     callWebhook(order, async (result) => void results.push(result));
   };
   const settle = async () => {
-    for (let turn = 0; turn < 1_000; turn += 1) await Promise.resolve();
+    await afterMicrotasks(1_000);
     return results.at(-1);
   };
   return { ask, callWebhook, results, sent, settle, timers };

@@ -1,5 +1,6 @@
 /** The page answers at once and from memory, and a port in use stops nothing. */
 import type { Http, HttpRequest, HttpServer } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { answers, Registry, serveMetrics } from './index.ts';
 
@@ -32,12 +33,10 @@ function clockAt() {
   return clock;
 }
 
-const quiet = { debug() {}, info() {}, warn() {}, child: () => log };
 const lines: string[] = [];
-const log = {
-  ...quiet,
-  error: (_fields: object, message: string) => void lines.push(message),
-};
+const log = recordingLog(({ level, message }) => {
+  if (level === 'error') lines.push(message);
+});
 
 test('all who ask within a second get the bytes of one answer', async () => {
   const clock = clockAt();

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { BoundedQueue } from './bounded-queue.ts';
+import { afterMicrotasks } from './testing/index.ts';
 
 function rig() {
   const events: string[] = [];
@@ -12,7 +13,7 @@ function rig() {
   const queue = new BoundedQueue(limits, work, () => events.push('idle'));
   const end = async (item: string): Promise<void> => {
     ends.get(item)?.();
-    for (let turns = 0; turns < 5; turns += 1) await Promise.resolve();
+    await afterMicrotasks(5);
   };
   return { events, queue, end };
 }

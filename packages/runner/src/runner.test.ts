@@ -7,13 +7,14 @@ import { BmcIdentitySchema, type OperationId } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import * as runner from '@rackwright/messages/runner';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
 import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
 import { type RunnerParts, runRunner } from './runner.ts';
 import { grpcDialer } from './session/dialer.ts';
-import { silentLog, startTestAgent, type TestAgent } from './session/test-agent.ts';
+import { startTestAgent, type TestAgent } from './session/test-agent.ts';
 import type { Step } from './steps/step.ts';
 
 const clock = nodeClock();
@@ -61,7 +62,7 @@ function startRunner(change: Partial<RunnerParts> = {}): void {
       clock,
       random: nodeRandom(),
       disk: nodeDisk(),
-      log: silentLog,
+      log: quietLog,
       crashPoint: () => {},
       stateFolder: join(folder, 'state'),
       bootToken: 't0ken',

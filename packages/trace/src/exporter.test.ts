@@ -1,5 +1,6 @@
 /** The collector may refuse, be away or hang: spans are dropped and counted, nobody waits. */
 import type { WebOutcome, WebRequest } from '@rackwright/platform';
+import { afterMicrotasks } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { type Span, SpanExporter } from './index.ts';
 
@@ -33,7 +34,7 @@ function exporterOn(answer: () => Promise<WebOutcome>) {
   /** Runs the due callbacks, and lets their awaited work settle. */
   const pass = async () => {
     for (const run of due.splice(0)) run();
-    for (let turns = 0; turns < 10; turns += 1) await Promise.resolve();
+    await afterMicrotasks(10);
   };
   return { exporter, sent, lines, pass };
 }

@@ -6,6 +6,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type OperationId } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import type { FinalResult } from '@rackwright/results';
 import { Journal } from '../../journal/index.ts';
 import { MemoryDisk } from '../../journal/testing/disk.ts';
@@ -253,10 +254,8 @@ export class World {
   }
 
   #log(): Log {
-    const note = (fields: object, message: string) => {
+    return recordingLog(({ fields, message }) => {
       this.logged.push(`${message} ${JSON.stringify(fields)}`);
-    };
-    const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
-    return log;
+    });
   }
 }

@@ -1,7 +1,8 @@
 /** The log says in the explanation's words what a host waits for, once. */
 import { create } from '@bufbuild/protobuf';
 import { agent, TransientCause } from '@rackwright/messages';
-import type { Log, LogFields } from '@rackwright/platform';
+import type { LogFields } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { type Bench, bench, failed, verified } from '../testing/bench.ts';
@@ -9,14 +10,9 @@ import { WaitLog } from './wait-log.ts';
 
 function recording() {
   const lines: { readonly message: string; readonly fields: LogFields }[] = [];
-  const ignore = () => undefined;
-  const log: Log = {
-    debug: ignore,
-    info: (fields, message) => void lines.push({ fields, message }),
-    warn: ignore,
-    error: ignore,
-    child: () => log,
-  };
+  const log = recordingLog(({ level, fields, message }) => {
+    if (level === 'info') lines.push({ fields, message });
+  });
   const waits = new WaitLog(log);
   const note = (host: Bench) =>
     waits.note('h1', host.record, { ...host.context, nowMs: host.nowMs });

@@ -21,6 +21,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
+import { recordingLog } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import {
   asWriteId,
@@ -260,16 +261,10 @@ export class Rig {
   }
 
   #log(name: string): Log {
-    const write = (level: string) => (fields: object, message: string) =>
-      void this.lines.push(`${name} ${level} ${message} ${JSON.stringify(fields)}`);
-    const log: Log = {
-      debug: () => {},
-      info: write('info'),
-      warn: write('warn'),
-      error: write('error'),
-      child: () => log,
-    };
-    return log;
+    return recordingLog(({ level, fields, message }) => {
+      if (level === 'debug') return;
+      this.lines.push(`${name} ${level} ${message} ${JSON.stringify(fields)}`);
+    });
   }
 }
 

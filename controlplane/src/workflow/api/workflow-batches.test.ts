@@ -8,6 +8,7 @@ import {
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
+import { afterImmediates } from '@rackwright/platform/testing';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
@@ -186,7 +187,7 @@ test('a cancelled batch rests while the run that it has aborted waits for its ag
   );
   await settled(store);
   const read = vi.spyOn(store, 'get');
-  for (let turn = 0; turn < 500; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  await afterImmediates(500);
   const workflows = read.mock.calls.filter(([key]) => key.startsWith('workflows.'));
   expect(workflows).toEqual([]);
 });

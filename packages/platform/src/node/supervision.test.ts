@@ -2,16 +2,16 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Log } from '../log.ts';
+import { recordingLog } from '../testing/index.ts';
 import { nodeSupervision, watchdogIntervalMs } from './supervision.ts';
 
 let folder: string;
 let heard: string;
 let program: string;
 let logged: string[];
-const note = (fields: object, message: string) =>
-  void logged.push(`${message} ${JSON.stringify(fields)}`);
-const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
+const log = recordingLog(({ fields, message }) => {
+  logged.push(`${message} ${JSON.stringify(fields)}`);
+});
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'supervision-'));

@@ -1,4 +1,6 @@
-/** For tests: a log that nobody reads, and disks that forget unsynced writes. */
+/** For tests: logs, disks that forget unsynced writes, and waits without a clock. */
 export { forgetfulDisk, forgetfulLargeFiles } from './forgetful-disk.ts';
 export { ForgetfulFiles } from './forgetful-files.ts';
 export { quietLog } from './quiet-log.ts';
+export { afterImmediates, afterMicrotasks } from './reactions.ts';
+export { type LogLine, recordingLog } from './recording-log.ts';

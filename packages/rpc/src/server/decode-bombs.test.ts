@@ -4,6 +4,7 @@ import { bind } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import * as runner from '@rackwright/messages/runner';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { type LogLine, recordingLog } from '@rackwright/platform/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Channel, connect } from '../client/channel.ts';
 import { createHealthBoard } from '../standard/health.ts';
@@ -14,14 +15,10 @@ let server: RpcServer;
 let channel: Channel;
 /** What handlers got. */
 const got: string[] = [];
-const said: unknown[] = [];
-const log = {
-  debug: () => {},
-  info: () => {},
-  warn: (...args: unknown[]) => void said.push(args),
-  error: (...args: unknown[]) => void said.push(args),
-  child: () => log,
-};
+const said: LogLine[] = [];
+const log = recordingLog((line) => {
+  if (line.level === 'warn' || line.level === 'error') said.push(line);
+});
 
 beforeAll(async () => {
   const ca = await createTestCa();

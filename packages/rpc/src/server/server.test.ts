@@ -13,8 +13,8 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
   unauthenticated,
 } from '@rackwright/messages';
-import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { type LogLine, recordingLog } from '@rackwright/platform/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Channel, type ConnectOptions, connect } from '../client/channel.ts';
 import { createClient } from '../client/client.ts';
@@ -29,11 +29,9 @@ const clock = nodeClock();
 let ca: TestCa;
 let foreignCa: TestCa;
 const open: { close(): unknown }[] = [];
-let lines: { fields: LogFields; message: string; error: unknown }[] = [];
+let lines: LogLine[] = [];
 
-const write = (fields: LogFields, message: string, error?: unknown) =>
-  void lines.push({ fields, message, error });
-const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+const log = recordingLog((line) => void lines.push(line));
 
 beforeAll(async () => {
   [ca, foreignCa] = await Promise.all([createTestCa(), createTestCa()]);

@@ -6,8 +6,8 @@ import { create } from '@bufbuild/protobuf';
 import { decideScope, methodToWire, storageDeviceOf } from '@rackwright/erasure';
 import { BmcIdentitySchema } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import type { Log } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { fileMachine } from '../linux/file-machine.ts';
@@ -20,13 +20,6 @@ import { eraseDevices } from './step.ts';
 export const clock = nodeClock();
 export const guid = '00112233445566778899aabbccddeeff';
 export const mib = 1024 * 1024;
-export const silent: Log = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  child: () => silent,
-};
 export let folder = '';
 
 /** Gives each test of the file that calls it a folder of its own. */
@@ -104,7 +97,7 @@ export async function run(change: Change = {}): Promise<StepEnd & { stages: stri
     devices,
     machine: fileMachine(join(folder, 'dmi'), clock),
     clock,
-    log: silent,
+    log: quietLog,
     crashPoint: () => {},
     signal: new AbortController().signal,
     progress: () => {},

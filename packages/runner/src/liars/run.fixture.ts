@@ -13,13 +13,13 @@ import {
 import { BmcIdentitySchema, SystemIdentitySchema } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import type { Clock } from '@rackwright/platform';
+import { quietLog } from '@rackwright/platform/testing';
 import { eraseDevices } from '../erase/step.ts';
 import { verifyErased } from '../erase/verify-erased.ts';
 import { switchOffFileDisks } from '../linux/file-disk-undo.ts';
 import { type DiskMemory, fileDisks } from '../linux/file-disks.ts';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
-import { silentLog } from '../session/test-agent.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { devicesWithout, type LabCheck, stepWithout } from '../steps/without-checks.ts';
 
@@ -159,7 +159,7 @@ async function runStep(
     devices,
     machine,
     clock,
-    log: silentLog,
+    log: quietLog,
     crashPoint: () => {},
     signal: new AbortController().signal,
     progress: () => {},

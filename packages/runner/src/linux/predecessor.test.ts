@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { silentLog } from '../session/test-agent.ts';
 import { type ProcessMark, replacePredecessor } from './predecessor.ts';
 
 let folder = '';
@@ -59,7 +59,7 @@ async function replace(mark: ProcessMark, bootId = 'boot'): Promise<number[]> {
   await replacePredecessor({
     disk: nodeDisk(),
     clock: nodeClock(),
-    log: silentLog,
+    log: quietLog,
     bootId,
     path,
     procRoot: '/proc',

@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProgramRequest, Programs, RunningProgram } from '../program/program.ts';
-import { silentLog } from '../session/test-agent.ts';
 import { linuxPrograms, type ProgramParts } from './programs.ts';
 
 let folder = '';
@@ -27,7 +27,7 @@ function parts(): ProgramParts {
   return {
     disk: nodeDisk(),
     clock: nodeClock(),
-    log: silentLog,
+    log: quietLog,
     bootId: 'boot',
     markPath: join(folder, 'program.json'),
     procRoot: '/proc',

@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto';
 import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
-import { addDisk, clock, folder, image, mib, silent, useFolder } from '../erase/erase.fixture.ts';
+import { addDisk, clock, folder, image, mib, useFolder } from '../erase/erase.fixture.ts';
 import { fileDisks } from '../linux/file-disks.ts';
 import { fileMachine } from '../linux/file-machine.ts';
 import type { BlockDevices } from './block-devices.ts';
@@ -25,7 +26,7 @@ async function inspect(bootMedia: { sha256: string; sizeBytes: number }[]) {
     },
   };
   const machine = fileMachine(join(folder, 'dmi'), clock);
-  const order = { runnerSession: 's', bootMedia, log: silent };
+  const order = { runnerSession: 's', bootMedia, log: quietLog };
   const inventory = await takeInventory(machine, devices, 0, order);
   const found = inventory.devices.map(({ device, contentSha256 }) => [device, contentSha256]);
   return { held, found: Object.fromEntries(found) as Record<string, string> };

@@ -1,4 +1,5 @@
 import type { Clock } from '@rackwright/platform';
+import { afterMicrotasks } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { askAgainMs, freshMs, Permissions } from './permission.ts';
 
@@ -43,7 +44,7 @@ function setUp() {
 }
 
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  await afterMicrotasks(20);
 }
 
 test('the operation begins on a yes', async () => {

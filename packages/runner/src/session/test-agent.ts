@@ -3,6 +3,7 @@
  * runner's Hello and then follows the test's script. It speaks the protocol, nothing of the agent.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { quietLog } from '@rackwright/platform/testing';
 import 'reflect-metadata';
 import { createPublicKey, verify, webcrypto } from 'node:crypto';
 import { inspect } from 'node:util';
@@ -16,18 +17,9 @@ import {
 import { bind, type OperationId, sha256Hex } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
 import * as runner from '@rackwright/messages/runner';
-import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { type Result, resultFromWire } from '@rackwright/results';
 import { serve } from '@rackwright/rpc';
-
-export const silentLog: Log = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  child: () => silentLog,
-};
 
 export interface Heard {
   readonly hellos: runner.Hello[];
@@ -137,7 +129,7 @@ function serveRunner(session: Session, tls: Awaited<ReturnType<typeof makeCertif
         },
       }),
     ],
-    log: silentLog,
+    log: quietLog,
     clock: nodeClock(),
     random: nodeRandom(),
     limits: { closeGraceMs: 100 },

@@ -3,10 +3,10 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { SystemIdentitySchema } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { linuxPrograms } from '../linux/programs.ts';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
-import { silentLog } from '../session/test-agent.ts';
 import type { ScriptParts } from './script.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 
@@ -35,7 +35,7 @@ export async function placeIn(folder: string): Promise<ScriptParts> {
   const programs = await linuxPrograms({
     disk,
     clock: nodeClock(),
-    log: silentLog,
+    log: quietLog,
     bootId: 'boot',
     markPath: `${folder}/program.json`,
     procRoot: '/proc',
@@ -78,7 +78,7 @@ export function runStep(
     devices: noDevices,
     machine,
     clock: nodeClock(),
-    log: silentLog,
+    log: quietLog,
     crashPoint: () => {},
     signal: controller.signal,
     progress: () => {},

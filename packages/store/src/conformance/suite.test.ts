@@ -1,3 +1,4 @@
+import { errorText } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { memorySubject } from '../memory/subject.ts';
 import { brokenStores } from './broken/index.ts';
@@ -14,7 +15,7 @@ async function failures(makeSubject: BrokenStore['makeSubject']): Promise<Map<st
     try {
       await runCase(each, makeSubject, LIMITS);
     } catch (error) {
-      failed.set(each.name, error instanceof Error ? error.message : String(error));
+      failed.set(each.name, errorText(error));
     }
   }
   return failed;
