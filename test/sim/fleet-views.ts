@@ -8,6 +8,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import type { FleetView } from '@rackwright/controlplane';
 import { HostState, store as wire } from '@rackwright/messages';
+import { hostRecordOf } from './host-record.ts';
 import type { Replica, WorldView } from './view.ts';
 
 /** Between two comparisons. */
@@ -105,7 +106,7 @@ function hostsWith(mac: string, disk: ReturnType<WorldView['storeDisk']>): reado
 
 function macsOf(collection: string, value: Uint8Array): readonly string[] {
   if (collection === 'hosts') {
-    return fromBinary(wire.HostRecordSchema, value).host?.spec?.bootMacs ?? [];
+    return hostRecordOf(value).host?.spec?.bootMacs ?? [];
   }
   const { inventory } = fromBinary(wire.HostFactsSchema, value);
   return inventory?.interfaces.map(({ mac }) => mac) ?? [];
@@ -155,7 +156,7 @@ function partsOf(row: Parts): Parts {
 }
 
 function keptOf(value: Uint8Array): Parts {
-  const { host } = fromBinary(wire.HostRecordSchema, value);
+  const { host } = hostRecordOf(value);
   const { uid = '', labels = {}, spec, status } = host ?? {};
   const { rack = '', bmc, bootMacs = [] } = spec ?? {};
   const { state = HostState.UNSPECIFIED, dirty = false, claim, image = '' } = status ?? {};

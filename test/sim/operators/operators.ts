@@ -6,8 +6,8 @@
  * O2 What is refused says why, and leaves no trace in any record.
  * O3 No call ends as an error of ours.
  */
-import { fromBinary } from '@bufbuild/protobuf';
-import { type HostId, store as wire } from '@rackwright/messages';
+import type { HostId, store as wire } from '@rackwright/messages';
+import { hostRecordOf } from '../host-record.ts';
 import type { SimMachine } from '../machine.ts';
 import type { Replica, WorldView } from '../view.ts';
 import { actsOfAuthors } from '../workflows/acts.ts';
@@ -167,10 +167,8 @@ export class Operators {
     for (const [index, change] of changes.entries()) {
       const earlier = changes[index - 1];
       if (change.revision <= before || change.kind !== 'put' || earlier?.kind !== 'put') continue;
-      const [was, is] = [earlier, change].map(({ value }) =>
-        fromBinary(wire.HostRecordSchema, value),
-      );
-      if (was === undefined || is === undefined || situationOf(was) !== situationOf(is)) continue;
+      const [was, is] = [hostRecordOf(earlier.value), hostRecordOf(change.value)];
+      if (situationOf(was) !== situationOf(is)) continue;
       const added = is.requestIds.filter((id) => !was.requestIds.includes(id));
       // What a workflow says of a run that never started has an id of its own.
       if (added.some((id) => /:q\d+$|^workflow:/.test(id))) continue;
@@ -185,7 +183,7 @@ export class Operators {
   #requestIds(hostId: HostId): readonly string[] {
     const [change] = this.#view.storeDisk().lastChanges(`hosts.${hostId}`);
     if (change?.kind !== 'put') return [];
-    return fromBinary(wire.HostRecordSchema, change.value).requestIds;
+    return hostRecordOf(change.value).requestIds;
   }
 
   #pickAct(): Act {

@@ -1,5 +1,5 @@
 /** Host records as the store has kept them, for operators who look before they act. */
-import { clone, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { clone, toBinary } from '@bufbuild/protobuf';
 import {
   type Host,
   HostGoal,
@@ -8,6 +8,8 @@ import {
   RunPhase,
   store as wire,
 } from '@rackwright/messages';
+import type { MemoryDisk } from '@rackwright/store';
+import { hostRecordOf } from '../host-record.ts';
 import type { SimMachine } from '../machine.ts';
 import type { WorldView } from '../view.ts';
 
@@ -19,18 +21,29 @@ export interface KeptHost {
   readonly status: HostStatus;
 }
 
+interface KeptAt {
+  readonly revision: number;
+  readonly hosts: readonly KeptHost[];
+}
+
+/** What each disk had last. It is asked after every event, and most events write nothing. */
+const keptLast = new WeakMap<MemoryDisk, KeptAt>();
+
 /** Every host that there is. */
-export function keptHosts(view: WorldView): KeptHost[] {
-  return view
-    .storeDisk()
-    .lastChanges('hosts')
-    .flatMap((change) => {
-      if (change.kind !== 'put') return [];
-      const record = fromBinary(wire.HostRecordSchema, change.value);
-      const { host } = record;
-      if (host?.status === undefined) return [];
-      return [{ id: change.key.slice('hosts.'.length), record, host, status: host.status }];
-    });
+export function keptHosts(view: WorldView): readonly KeptHost[] {
+  const disk = view.storeDisk();
+  const revision = disk.latest();
+  const known = keptLast.get(disk);
+  if (known?.revision === revision) return known.hosts;
+  const hosts = disk.lastChanges('hosts').flatMap((change) => {
+    if (change.kind !== 'put') return [];
+    const record = hostRecordOf(change.value);
+    const { host } = record;
+    if (host?.status === undefined) return [];
+    return [{ id: change.key.slice('hosts.'.length), record, host, status: host.status }];
+  });
+  keptLast.set(disk, { revision, hosts });
+  return hosts;
 }
 
 /** Where a machine's BMC is. */
@@ -67,8 +80,16 @@ export function isAtGoal({ host, record, status }: KeptHost): boolean {
   }
 }
 
+const situations = new WeakMap<wire.HostRecord, string>();
+
 /** All of a record but who asked for what: two of them that are equal say that nothing moved. */
 export function situationOf(record: wire.HostRecord): string {
+  const known = situations.get(record) ?? situationIn(record);
+  situations.set(record, known);
+  return known;
+}
+
+function situationIn(record: wire.HostRecord): string {
   const kept = clone(wire.HostRecordSchema, record);
   kept.requestIds = [];
   delete kept.change;
