@@ -36,6 +36,17 @@ test('the disk reads back what was written, with the mode asked for', async () =
   expect(await disk.stat(path)).toMatchObject({ sizeBytes: 6, mode: 0o666, isOurs: true });
 });
 
+test('the disk looks once for all who ask at once, and a later look sees a change', async () => {
+  const path = join(folder, 'kernel');
+  writeFileSync(path, 'old');
+  const first = disk.stat(path);
+  expect(disk.stat(path)).toBe(first);
+  writeFileSync(path, 'newer');
+  expect(await first).toMatchObject({ sizeBytes: 5 });
+  writeFileSync(path, 'newest');
+  expect(await disk.stat(path)).toMatchObject({ sizeBytes: 6 });
+});
+
 test('the disk tells files of other users apart', async () => {
   const path = join(folder, 'key');
   await disk.writeAtomic(path, bytesOf('one'), 0o600);

@@ -6,6 +6,8 @@
  * D2 `append` resolves only after fdatasync, in the order of the calls.
  * D3 After a failed append the file takes no more: what the kernel kept of it is unknown, and a
  *    later fsync may claim success for pages that were dropped. Reopen and check the tail.
+ * D4 `stat` finds a state after its call. Calls for one path within one iteration of the event loop
+ *    share a look at the disk, which begins at the end of the iteration.
  */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -14,6 +16,7 @@ import type { AppendFile, Disk, FileStat } from '../disk.ts';
 import { whenSettled } from '../rejections.ts';
 import { type FileCalls, type FileCallsHandle, nodeFileCalls } from './file-calls.ts';
 import { versionOf } from './file-version.ts';
+import { shareCalls } from './shared-calls.ts';
 import { syncFolder } from './sync-folder.ts';
 
 const ownerOnlyMode = 0o600;
@@ -27,7 +30,7 @@ export function nodeDisk(calls: FileCalls = nodeFileCalls): Disk {
     writeAtomic: (path, contents, mode) =>
       oneAfterTheOther(lastWrites, path, () => replace(calls, path, contents, mode)),
     openAppend: (path) => openAppend(calls, path),
-    stat: (path) => orMissing(statOf(path)),
+    stat: shareCalls((path) => orMissing(statOf(path))),
     makeFolder: (path, mode) => makeFolder(calls, path, mode),
     remove: async (path) => {
       await calls.rm(path, { force: true });
