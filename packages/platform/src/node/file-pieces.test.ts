@@ -1,4 +1,14 @@
-import { mkdtemp, readdir, readlink, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdtemp,
+  readdir,
+  readlink,
+  rm,
+  stat,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -55,6 +65,39 @@ test('a file that is kept is read once: it may even be gone', async () => {
   expect([await rest(again), await rest(again, 4)]).toEqual(['abcdef', 'ef']);
   await again.close();
   await expect(read(path)).rejects.toThrow('ENOENT');
+});
+
+test('bytes of a kept file are lent once all of them are in memory, across pieces', async () => {
+  const sizeBytes = 9 * 1024 * 1024;
+  const border = 8 * 1024 * 1024;
+  pieces = new FilePieces({ keptBytesMax: sizeBytes, keptMs: 60_000 });
+  const { path } = await write('kernel', 'x'.repeat(border - 2));
+  await appendFile(path, 'abcdef');
+  await truncate(path, sizeBytes);
+  const version = versionOf(await stat(path, { bigint: true }));
+  expect(pieces.lend(path, version, 0, 1)).toBeUndefined();
+  const file = await pieces.open(path, version);
+  await rest(file);
+  expect(pieces.lend(path, version, border - 2, border + 4)).toBeUndefined();
+  await rest(file, border);
+  await file.close();
+  const lent = pieces.lend(path, version, border - 2, border + 4);
+  expect(lent?.pieces.map((piece) => Buffer.from(piece).toString())).toEqual(['ab', 'cdef']);
+  expect(pieces.lend(path, version, border, sizeBytes + 1)).toBeUndefined();
+  expect(pieces.lend(path, 'another', border, sizeBytes)).toBeUndefined();
+});
+
+test('bytes that are lent stay, and make room once they are given back', async () => {
+  const one = await write('one', 'x'.repeat(600));
+  const two = await write('two', 'y'.repeat(600));
+  await read(one.path, one.version);
+  const lent = pieces.lend(one.path, one.version, 0, 600);
+  await read(two.path, two.version);
+  expect(pieces.lend(two.path, two.version, 0, 600)).toBeUndefined();
+  lent?.giveBack();
+  await read(two.path, two.version);
+  expect(pieces.lend(two.path, two.version, 0, 600)).toBeDefined();
+  expect(pieces.keptBytes).toBe(600);
 });
 
 test('another version of a file is read again, and the old one is not kept beside it', async () => {

@@ -44,11 +44,18 @@ export interface Piece {
   done(): void;
 }
 
+/** Bytes of a kept file, in their order (P4). */
+export interface KeptBytes {
+  readonly pieces: readonly Uint8Array[];
+  /** To be called once, when they are not needed any more. */
+  giveBack(): void;
+}
+
 interface CachedFile {
   readonly version: string;
   readonly sizeBytes: number;
-  /** By their number. */
-  readonly pieces: Map<number, Promise<Buffer>>;
+  /** By their number; a promise while it is read. */
+  readonly pieces: Map<number, Buffer | Promise<Buffer>>;
   readers: number;
   usedAtMs: number;
 }
@@ -69,6 +76,22 @@ export class FilePieces {
   /** The bytes that are kept, or are being read to be kept (P1). */
   get keptBytes(): number {
     return [...this.#kept.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  }
+
+  /**
+   * The bytes from `start` to before `end` of the file in this state (`FileStat.version`);
+   * undefined when not all of them are in memory.
+   */
+  lend(path: string, version: string, start: number, end: number): KeptBytes | undefined {
+    const kept = this.#kept.get(path);
+    if (kept?.version !== version) return undefined;
+    const pieces = piecesWithin(kept, start, end);
+    if (pieces === undefined) return undefined;
+    this.#use(path, kept);
+    const giveBack = (): void => {
+      kept.readers -= 1;
+    };
+    return { pieces, giveBack };
   }
 
   /**
@@ -102,11 +125,15 @@ export class FilePieces {
     this.#spare.length = 0;
   }
 
-  #lend(path: string, kept: CachedFile, file: LazyFile): OpenFile {
+  #use(path: string, kept: CachedFile): void {
     kept.readers += 1;
     kept.usedAtMs = performance.now();
     this.#kept.delete(path);
     this.#kept.set(path, kept);
+  }
+
+  #lend(path: string, kept: CachedFile, file: LazyFile): OpenFile {
+    this.#use(path, kept);
     return {
       piece: (at, bytesMax) => this.#pieceOf(path, kept, file, at, bytesMax),
       close: async () => {
@@ -188,6 +215,7 @@ export class FilePieces {
       }
       const version = versionOf(await file.stat({ bigint: true }));
       if (version !== kept.version) throw new Error('the file changes while it is read');
+      kept.pieces.set(number, bytes);
       return bytes;
     } catch (error) {
       if (this.#kept.get(path) === kept) this.#kept.delete(path);
@@ -215,6 +243,22 @@ export class FilePieces {
       close: () => file.close(),
     };
   }
+}
+
+/** See `FilePieces.lend`. */
+function piecesWithin({ pieces }: CachedFile, start: number, end: number): Buffer[] | undefined {
+  const found: Buffer[] = [];
+  for (let at = start; at < end; ) {
+    const number = Math.floor(at / keptPieceBytes);
+    const piece = pieces.get(number);
+    if (piece === undefined || piece instanceof Promise) return undefined;
+    const from = number * keptPieceBytes;
+    const bytes = piece.subarray(at - from, end - from);
+    if (bytes.length === 0) return undefined;
+    found.push(bytes);
+    at += bytes.length;
+  }
+  return found;
 }
 
 /** Opened on demand: most requests are answered from kept pieces. */

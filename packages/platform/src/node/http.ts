@@ -25,7 +25,7 @@ import { isAbsent } from '../absent.ts';
 import type { FileSlice, HttpListen, HttpRequest, HttpResponse, HttpServer } from '../http.ts';
 import { markHandled } from '../rejections.ts';
 import { type CallerConnection, Callers } from './callers.ts';
-import { FilePieces, type OpenFile, type Piece } from './file-pieces.ts';
+import { FilePieces, type KeptBytes, type OpenFile, type Piece } from './file-pieces.ts';
 import { paceRequests } from './request-pacing.ts';
 
 /** A request, its pending answer, and the source of file bytes. */
@@ -232,13 +232,39 @@ async function answer(exchange: Exchange, handle: Handle): Promise<void> {
     return;
   }
   if (typeof body === 'object' && 'kind' in body) {
-    await sendFile(exchange, decided, body);
+    // Nothing is lent to a client that has gone: its response tells no end any more.
+    const kept = response.destroyed ? undefined : keptOf(exchange.pieces, body);
+    if (kept === undefined) await sendFile(exchange, decided, body);
+    else sendKept(exchange, decided, kept);
     return;
   }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   const length = bytes === undefined ? {} : { 'content-length': String(bytes.length) };
   response.writeHead(decided.status, { ...length, ...decided.headers });
   response.end(request.method === 'HEAD' ? undefined : bytes);
+}
+
+function keptOf(pieces: FilePieces, slice: FileSlice): KeptBytes | undefined {
+  const { path, start, end, version, readable } = slice;
+  if (version === undefined || readable !== undefined) return undefined;
+  return pieces.lend(path, version, start, end + 1);
+}
+
+/** Hands the socket all of it at once, so that the kernel takes it by as few calls as it can. */
+function sendKept(
+  { request, response }: Exchange,
+  decided: HttpResponse,
+  { pieces, giveBack }: KeptBytes,
+): void {
+  response.once('close', giveBack);
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  response.writeHead(decided.status, { 'content-length': String(length), ...decided.headers });
+  if (request.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  for (const piece of pieces.slice(0, -1)) response.write(piece);
+  response.end(pieces.at(-1));
 }
 
 /** H3. */
