@@ -28,7 +28,13 @@ import type { BootGate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
 import { decideRange, isUnchanged } from './ranges.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
-import { type BootUrls, type BootUrlTarget, parseTarget, targetForm } from './urls.ts';
+import {
+  type BootUrls,
+  type BootUrlTarget,
+  parseTarget,
+  type TargetForm,
+  targetForm,
+} from './urls.ts';
 
 export interface BootHttpOptions {
   readonly clock: Clock;
@@ -39,7 +45,7 @@ export interface BootHttpOptions {
   readonly bootEvents: BootEvents;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
-  /** Changes when the file may have changed; undefined: unknown. */
+  /** Changes when the file may have changed; undefined: unknown. Looked at after the call. */
   readonly fileVersion: (path: string) => Promise<string | undefined>;
   readonly scripts: BootScripts;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
@@ -66,7 +72,7 @@ export async function startHttp(
 ): Promise<HttpShell> {
   const pages = new BootPages(options, urls);
   const hostOf = (target: string): string | undefined => {
-    const asked = parseTarget(targetForm(target).path);
+    const { asked } = pages.read(target);
     return 'mac' in asked ? options.knownHost(asked.mac) : undefined;
   };
   const onFailure = (error: unknown): void => pages.failed(error);
@@ -78,6 +84,7 @@ class BootPages {
   readonly #options: BootHttpOptions;
   readonly #urls: UrlsAt;
   readonly #trouble: LineBudget;
+  #last = readTarget('/');
 
   constructor(options: BootHttpOptions, urls: UrlsAt) {
     this.#options = options;
@@ -85,19 +92,24 @@ class BootPages {
     this.#trouble = troubleBudget(options.clock);
   }
 
+  /** Keeps the last one: each is read for its host, and again for its answer. */
+  read(target: string): ReadTarget {
+    if (this.#last.target !== target) this.#last = readTarget(target);
+    return this.#last;
+  }
+
   answer(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     if (request.target.length > this.#options.limits.targetBytesMax) {
       return this.#served(request, refusal(414), 'malformed');
     }
-    const form = targetForm(request.target);
-    if (form.host !== undefined && !this.#isOurs(form.host, request.localAddress)) {
+    const { path, host, asked } = this.read(request.target);
+    if (host !== undefined && !this.#isOurs(host, request.localAddress)) {
       return this.#served(request, refusal(421), 'nothing');
     }
-    return this.#answerPath({ ...request, target: form.path });
+    return this.#answerPath(host === undefined ? request : { ...request, target: path }, asked);
   }
 
-  #answerPath(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const target = parseTarget(request.target);
+  #answerPath(request: HttpRequest, target: BootUrlTarget): HttpResponse | Promise<HttpResponse> {
     if (target.kind === 'phoneHome') {
       // Without the token, which may be the right one.
       const shown = { ...request, target: `/phone-home/${target.id}/…` };
@@ -297,6 +309,17 @@ class BootPages {
     const { log } = this.#options;
     this.#trouble.spend((suppressed) => log.warn({ ...fields, suppressed }, message));
   }
+}
+
+/** A target as it was sent, and what it asks for. */
+interface ReadTarget extends TargetForm {
+  readonly target: string;
+  readonly asked: BootUrlTarget;
+}
+
+function readTarget(target: string): ReadTarget {
+  const form = targetForm(target);
+  return { ...form, target, asked: parseTarget(form.path) };
 }
 
 /** A file that a host asks for by its own name. */

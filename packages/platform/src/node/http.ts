@@ -192,24 +192,30 @@ function serve(exchange: Exchange, handle: Handle): void {
   const { socket } = exchange.request;
   const pipeline = pipelines.get(socket) ?? { unanswered: 0, answered: Promise.resolve() };
   pipelines.set(socket, pipeline);
-  // A connection that was closed after an answer may have sent more requests.
-  const answered = pipeline.answered.then(() =>
-    socket.writable ? answerWhole(exchange, handle) : undefined,
-  );
   pipeline.unanswered += 1;
-  pipeline.answered = answered.finally(() => {
-    pipeline.unanswered -= 1;
-    pipeline.onAnswered?.();
-  });
+  pipeline.answered = answerInOrder(exchange, handle, pipeline);
+}
+
+async function answerInOrder(
+  exchange: Exchange,
+  handle: Handle,
+  pipeline: Pipeline,
+): Promise<void> {
+  await pipeline.answered;
+  // A connection that was closed after an answer may have sent more requests.
+  if (exchange.request.socket.writable) await answerWhole(exchange, handle);
+  pipeline.unanswered -= 1;
+  pipeline.onAnswered?.();
 }
 
 /** Resolves when the answer is the kernel's, or cannot be; never rejects (H4). */
 async function answerWhole(exchange: Exchange, handle: Handle): Promise<void> {
   const { request, response } = exchange;
-  if (hasBody(request)) response.shouldKeepAlive = false;
+  const asked = readRequest(request);
+  if (hasBody(asked)) response.shouldKeepAlive = false;
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   try {
-    await answer(exchange, handle);
+    await answer(exchange, asked, handle);
   } catch (error) {
     exchange.failed(error);
     if (response.headersSent) response.destroy();
@@ -218,16 +224,16 @@ async function answerWhole(exchange: Exchange, handle: Handle): Promise<void> {
   await closed;
 }
 
-async function answer(exchange: Exchange, handle: Handle): Promise<void> {
+async function answer(exchange: Exchange, asked: HttpRequest, handle: Handle): Promise<void> {
   const { request, response } = exchange;
   if (!exchange.mayAsk(request)) {
     response.writeHead(429, { ...noBody, connection: 'close', 'retry-after': '2' }).end();
     return;
   }
-  const decided = await handle(readRequest(request));
+  const decided = await handle(asked);
   const { body, onEnd } = decided;
   if (onEnd !== undefined) response.once('close', () => onEnd(response.writableFinished));
-  if (hasBody(request) && decided.status < 400 && !(await isDrained(request))) {
+  if (hasBody(asked) && decided.status < 400 && !(await isDrained(request))) {
     response.writeHead(413, { connection: 'close', 'content-length': 0 }).end();
     return;
   }
@@ -346,23 +352,27 @@ function written(response: ServerResponse, { bytes, done }: Piece): Promise<void
   });
 }
 
-function readRequest(request: IncomingMessage): HttpRequest {
-  const headers: Record<string, string> = {};
-  for (const [name, values] of Object.entries(request.headersDistinct)) {
-    if (values !== undefined) headers[name] = values.join(', ');
+function readRequest({ method = '', url, rawHeaders, socket }: IncomingMessage): HttpRequest {
+  // Without a prototype: a client may name a header as it likes.
+  const headers: Record<string, string> = Object.create(null);
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] ?? '').toLowerCase();
+    const value = rawHeaders[at + 1] ?? '';
+    const before = headers[name];
+    headers[name] = before === undefined ? value : `${before}, ${value}`;
   }
   return {
-    method: request.method ?? '',
-    target: request.url ?? '',
-    remoteAddress: ownForm(request.socket.remoteAddress),
-    localAddress: ownForm(request.socket.localAddress),
+    method,
+    target: url ?? '',
+    remoteAddress: ownForm(socket.remoteAddress),
+    localAddress: ownForm(socket.localAddress),
     headers,
   };
 }
 
 /** A socket for IPv6 and IPv4 shows an IPv4 address as one of IPv6 (RFC 4291 §2.5.5.2). */
 function ownForm(address = ''): string {
-  return address.replace(/^::ffff:(?=[\d.]+$)/i, '');
+  return address.startsWith(':') ? address.replace(/^::ffff:(?=[\d.]+$)/i, '') : address;
 }
 
 const noBody = { 'content-length': 0 } as const;
@@ -385,8 +395,7 @@ async function isDrained(request: IncomingMessage): Promise<boolean> {
   return true;
 }
 
-function hasBody(request: IncomingMessage): boolean {
-  // The form in which the handler gets them, so that they are parsed once.
-  const { 'content-length': lengths, 'transfer-encoding': encodings } = request.headersDistinct;
-  return encodings !== undefined || (lengths !== undefined && lengths[0] !== '0');
+function hasBody({ headers }: HttpRequest): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
 }

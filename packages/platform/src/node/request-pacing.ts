@@ -12,6 +12,7 @@
 import type { Socket } from 'node:net';
 
 const headEnd = Buffer.from('\r\n\r\n');
+const nothing: Buffer = Buffer.alloc(0);
 
 /**
  * Replaces the listeners for a socket's data. Returns the function to call when `mayFeed` may have
@@ -19,7 +20,7 @@ const headEnd = Buffer.from('\r\n\r\n');
  */
 export function paceRequests(socket: Socket, mayFeed: () => boolean): () => void {
   const listeners = socket.listeners('data');
-  let pending: Buffer = Buffer.alloc(0);
+  let pending = nothing;
   let isPausing = false;
   let isFeeding = false;
   const feed = (): void => {
@@ -27,8 +28,10 @@ export function paceRequests(socket: Socket, mayFeed: () => boolean): () => void
     isFeeding = true;
     while (pending.length > 0 && mayFeed() && !socket.isPaused() && !socket.destroyed) {
       const end = pending.indexOf(headEnd);
-      const piece = end < 0 ? pending : pending.subarray(0, end + headEnd.length);
-      pending = pending.subarray(piece.length);
+      const length = end < 0 ? pending.length : end + headEnd.length;
+      // Mostly there is one request, all of the piece.
+      const piece = length === pending.length ? pending : pending.subarray(0, length);
+      pending = length === pending.length ? nothing : pending.subarray(length);
       for (const listener of listeners) listener.call(socket, piece);
     }
     isFeeding = false;
