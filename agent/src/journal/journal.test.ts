@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { encodeFrames, framePayloadBytesMax, readFrames } from './frame.ts';
 import { Journal } from './journal.ts';
 import {
+  addRecords,
   applyRecords,
   emptyJournal,
   type JournalState,
@@ -314,6 +315,10 @@ describe('the state', () => {
         const state = applyRecords(emptyJournal, records);
         expect(records.reduce(applyRecord, emptyJournal)).toEqual(state);
         expect(recordsOf(state).reduce(applyRecord, emptyJournal)).toEqual(state);
+        const none = applyRecords(emptyJournal, []);
+        const added = records.reduce((own, record) => addRecords(own, [record]), none);
+        expect(added).toEqual(state);
+        expect(emptyJournal.operations.size, 'no copy was made').toBe(0);
       }),
     );
   });

@@ -22,10 +22,12 @@ import {
 } from '@rackwright/platform';
 import { encodeFrames, framePayloadBytesMax, readFrames } from './frame.ts';
 import {
+  addRecords,
   applyRecords,
   emptyJournal,
   type JournalState,
   makeRecord,
+  type OwnState,
   type RecordInit,
   recordsOf,
 } from './state.ts';
@@ -56,7 +58,7 @@ interface QueuedAppend {
 
 export class Journal {
   readonly #options: JournalOptions;
-  #state: JournalState;
+  #state: OwnState;
   /** Undefined when the file must be rewritten before anything is added (J2). */
   #file: AppendFile | undefined;
   #sizeBytes = 0;
@@ -64,7 +66,7 @@ export class Journal {
   #waiting: QueuedAppend[] = [];
   #writing: Promise<void> | undefined;
 
-  private constructor(options: JournalOptions, state: JournalState) {
+  private constructor(options: JournalOptions, state: OwnState) {
     this.#options = options;
     this.#state = state;
   }
@@ -80,7 +82,7 @@ export class Journal {
     return journal;
   }
 
-  /** All that is durable. A new object after each append. */
+  /** All that is durable. After each append a new object replaces it, and takes its operations. */
   get state(): JournalState {
     return this.#state;
   }
@@ -117,13 +119,17 @@ export class Journal {
   }
 
   async #write(records: readonly agent.JournalRecord[]): Promise<void> {
-    const next = applyRecords(this.#state, records);
     const [frame, ...more] = this.#encoded(records);
     const sizeBytes = this.#sizeBytes + (frame?.length ?? 0);
     const fits = more.length === 0 && sizeBytes <= this.#rewriteAtBytes;
-    if (fits && frame !== undefined && this.#file !== undefined) await this.#add(this.#file, frame);
-    else await this.#rewrite(next);
-    this.#state = next;
+    if (fits && frame !== undefined && this.#file !== undefined) {
+      await this.#add(this.#file, frame);
+      this.#state = addRecords(this.#state, records);
+    } else {
+      const next = applyRecords(this.#state, records);
+      await this.#rewrite(next);
+      this.#state = next;
+    }
   }
 
   async #add(file: AppendFile, frame: Uint8Array): Promise<void> {
@@ -164,7 +170,7 @@ export class Journal {
  * A new start of the journal (J3). Generations alone would not reveal a journal that was restored
  * from an older copy: it reaches the same generations again.
  */
-function nextLife(before: JournalState, random: Random): JournalState {
+function nextLife(before: OwnState, random: Random): OwnState {
   const bytes = random.bytes(8);
   const life = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0) | 1n;
   const lives = before.life === 0n ? [] : [before.life, ...before.earlierLives];
@@ -173,16 +179,16 @@ function nextLife(before: JournalState, random: Random): JournalState {
 }
 
 /** The content of the file, or an empty journal under a new id (J3). */
-async function load({ disk, path, random, log }: JournalOptions): Promise<JournalState> {
-  const fresh = { ...emptyJournal, id: randomId(random) };
+async function load({ disk, path, random, log }: JournalOptions): Promise<OwnState> {
+  const fresh = { ...applyRecords(emptyJournal, []), id: randomId(random) };
   const file = await disk.read(path);
   if (file === undefined) {
     log.info({ journal: fresh.id }, 'made a new journal');
     return fresh;
   }
   const contents = readFrames(file);
-  const state =
-    contents.kind === 'damaged' ? emptyJournal : applyRecords(emptyJournal, contents.records);
+  const records = contents.kind === 'damaged' ? [] : contents.records;
+  const state = applyRecords(emptyJournal, records);
   if (contents.kind === 'damaged' || state.id === '') {
     const problem = contents.kind === 'damaged' ? contents.problem : 'it names no journal';
     const kept = `${path}.damaged`;

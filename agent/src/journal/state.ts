@@ -90,23 +90,33 @@ export function makeRecord(timeMs: number, record: RecordInit): agent.JournalRec
   return create(agent.JournalRecordSchema, { time: timestampFromMs(timeMs), record });
 }
 
-/** The state after more records; operations and grants are copied once for them all. */
+/** The state after more records; `before` stays as it is. */
 export function applyRecords(
   before: JournalState,
   records: readonly agent.JournalRecord[],
-): JournalState {
+): OwnState {
+  return addRecords({ ...before, operations: new Map(before.operations) }, records);
+}
+
+/** A state whose operations belong to its holder alone. */
+export interface OwnState extends JournalState {
+  readonly operations: Map<OperationId, JournalledOperation>;
+}
+
+/**
+ * The state after more records. It takes over the operations of `before`, which must not be used
+ * any more: the work does not grow with their number.
+ */
+export function addRecords(before: OwnState, records: readonly agent.JournalRecord[]): OwnState {
   // A reader detects a change of the grants by the identity of this object.
   const changesGrants = records.some(({ record }) => isOfGrant(record));
-  const own = {
-    operations: new Map(before.operations),
-    grants: new Map(changesGrants ? before.grants : []),
-  };
-  let state: JournalState = { ...before, operations: own.operations };
-  if (changesGrants) state = { ...state, grants: own.grants };
+  const { operations } = before;
+  const own = { operations, grants: new Map(changesGrants ? before.grants : []) };
+  let state: OwnState = changesGrants ? { ...before, grants: own.grants } : before;
   for (const { record, time } of records) {
     const timeMs = time === undefined ? 0 : timestampMs(time);
     const latestTimeMs = Math.max(state.latestTimeMs, timeMs);
-    state = { ...state, ...changeBy(state, own, record), latestTimeMs };
+    state = { ...state, ...changeBy(state, own, record), operations, latestTimeMs };
   }
   return state;
 }

@@ -13,6 +13,7 @@ export class AttemptBook {
   /** Cancels, by the id that they name. */
   readonly #cancels = new Map<OperationId, Set<Attempt>>();
   readonly #ended = new Set<Attempt>();
+  readonly #answered = new Set<Attempt>();
 
   get size(): number {
     return this.#byId.size;
@@ -40,16 +41,28 @@ export class AttemptBook {
     return this.#ended;
   }
 
+  /** Those whose report has got a verdict; a report that is asked for again is not left out. */
+  get answered(): ReadonlySet<Attempt> {
+    return this.#answered;
+  }
+
   add(attempt: Attempt): void {
     this.#byId.set(attempt.id, attempt);
     addTo(this.#byHost, attempt.hostUid, attempt);
     if (attempt.check.kind === 'cancel') addTo(this.#cancels, attempt.check.targetId, attempt);
     if (attempt.phase === 'ended') this.#ended.add(attempt);
+    if (attempt.answered) this.#answered.add(attempt);
   }
 
   end(attempt: Attempt): void {
     attempt.phase = 'ended';
     if (this.#byId.get(attempt.id) === attempt) this.#ended.add(attempt);
+  }
+
+  /** Its report has a verdict. */
+  answer(attempt: Attempt): void {
+    attempt.answered = true;
+    if (this.#byId.get(attempt.id) === attempt) this.#answered.add(attempt);
   }
 
   /** It is kept no longer. */
@@ -59,6 +72,7 @@ export class AttemptBook {
     takeFrom(this.#byHost, attempt.hostUid, attempt);
     if (attempt.check.kind === 'cancel') takeFrom(this.#cancels, attempt.check.targetId, attempt);
     this.#ended.delete(attempt);
+    this.#answered.delete(attempt);
   }
 }
 

@@ -2,10 +2,11 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type HostUid, type OperationId } from '@rackwright/messages';
-import type { Clock } from '@rackwright/platform';
+import type { Clock, LogFields } from '@rackwright/platform';
 import type { JournalledOperation } from '../journal/index.ts';
 import type { Progress } from './executor.ts';
 import type { OperationCheck } from './operation-check.ts';
+import { idsOf } from './trace.ts';
 
 /**
  * receiving: its record is being written. waiting: durable, not started. running: handed to the
@@ -36,6 +37,7 @@ export class Attempt {
   /** The session in which the report was sent last; 0 for none. */
   sentInSession = 0;
   progress: Progress | undefined;
+  #ids: LogFields | undefined;
 
   /** The operation's times are of this machine's clock. */
   constructor(operation: agent.Operation, check: OperationCheck, clock: Clock) {
@@ -71,6 +73,12 @@ export class Attempt {
 
   get hostUid(): HostUid {
     return this.operation.hostUid;
+  }
+
+  /** Fields of every line about it; hashing makes them, so once. */
+  get ids(): LogFields {
+    this.#ids ??= idsOf(this.operation);
+    return this.#ids;
   }
 
   /** Until its deadline; infinite where the check does not demand one, negative when it is over. */

@@ -36,7 +36,7 @@ import {
   tooManyOperations,
   unsupported,
 } from './results.ts';
-import { idsOf, spanOf } from './trace.ts';
+import { spanOf } from './trace.ts';
 
 /** A Cancel without a deadline, or with a far one, is answered after this at the latest. */
 const cancelWaitMaxMs = 24 * 60 * 60_000;
@@ -233,7 +233,7 @@ export class Attempts {
     attempt.journalled = true;
     attempt.phase = 'waiting';
     crashPoint('agent.journalled');
-    log.info(idsOf(operation), `received ${operation.kind.case}`);
+    log.info(attempt.ids, `received ${operation.kind.case}`);
     if (attempt.signal.aborted) return refuse(cancelled);
     this.#start(attempt);
   }
@@ -258,7 +258,7 @@ export class Attempts {
     const startMs = this.#deps.clock.nowMs();
     const result = afterBegin(attempt, await this.#resultOf(attempt, execute));
     const { operation } = attempt;
-    this.#deps.log.info({ ...idsOf(operation), result: result.kind }, 'ended');
+    this.#deps.log.info({ ...attempt.ids, result: result.kind }, 'ended');
     this.#record(operation, result, startMs);
     await this.outbox.end(attempt, result);
   }
@@ -275,7 +275,7 @@ export class Attempts {
       return await execute();
     } catch (error) {
       if (error instanceof AttemptEnd) return error.result;
-      this.#deps.log.error(idsOf(attempt.operation), 'an operation threw', error);
+      this.#deps.log.error(attempt.ids, 'an operation threw', error);
       return thrown(error);
     }
   }

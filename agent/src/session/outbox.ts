@@ -49,6 +49,10 @@ export class ReportOutbox {
   #lastSequence: bigint;
   /** By host uid: the hand-off whose permission to act is being recorded. */
   readonly #recording = new Map<HostUid, string>();
+  /** Ended since the last flush, or to be sent again. */
+  readonly #toSend = new Set<Attempt>();
+  /** The session that has got all other reports; 0: none. */
+  #flushedSession = 0;
 
   constructor(deps: OutboxDependencies) {
     this.#deps = deps;
@@ -73,6 +77,7 @@ export class ReportOutbox {
       await this.#write(attempt);
     }
     this.#deps.attempts.end(attempt);
+    this.#toSend.add(attempt);
     attempt.finish();
     this.flush();
   }
@@ -105,9 +110,14 @@ export class ReportOutbox {
     const { outlet, crashPoint, attempts } = this.#deps;
     const { session } = outlet;
     if (session === 0) return;
-    const unsent = [...attempts.ended].filter(
-      ({ answered, dropped, sentInSession }) => !answered && !dropped && sentInSession !== session,
-    );
+    // A new session has none of them; in the present one only these few may be missing.
+    const candidates = this.#flushedSession === session ? this.#toSend : attempts.ended;
+    const unsent = [...candidates].filter((attempt) => {
+      const { answered, dropped, sentInSession } = attempt;
+      return !answered && !dropped && sentInSession !== session && attempts.ended.has(attempt);
+    });
+    this.#flushedSession = session;
+    this.#toSend.clear();
     for (const attempt of unsent.sort(bySequence)) {
       if (attempt.report === undefined) continue;
       attempt.sentInSession = session;
@@ -120,6 +130,7 @@ export class ReportOutbox {
   flushAgain(attempt: Attempt): void {
     attempt.sentInSession = 0;
     attempt.answered = false;
+    this.#toSend.add(attempt);
     this.flush();
   }
 
@@ -161,7 +172,7 @@ export class ReportOutbox {
         records.push(...this.#takeAnswer(attempt, answer, handOff));
       }
     }
-    for (const settled of attempts.ended) {
+    for (const settled of attempts.answered) {
       if (!isSettled(settled, answer.settledUpTo)) continue;
       attempts.leave(settled);
       records.push({ case: 'forgotten', value: { operationId: settled.id } });
@@ -200,14 +211,14 @@ export class ReportOutbox {
     answer: agent.ReportAnswer,
     handOff: HandOff | undefined,
   ): RecordInit[] {
-    const { log, onSafe } = this.#deps;
+    const { log, onSafe, attempts } = this.#deps;
     const { id: operationId } = attempt;
     const unwritten = attempt.reportJournalled ? [] : recordsOfEnd(attempt);
     if (!isApplied(answer)) {
       const { verdict, reason } = answer;
       log.warn({ operation: operationId, verdict, reason }, 'a report was not applied');
     }
-    attempt.answered = true;
+    attempts.answer(attempt);
     const answered: RecordInit = { case: 'answered', value: { operationId } };
     if (handOff !== undefined) {
       const released = isApplied(answer) ? [releasing(handOff)] : [];
