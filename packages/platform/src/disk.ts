@@ -25,7 +25,7 @@ export interface FileStat {
 }
 
 export interface AppendFile {
-  /** Appends and returns once the bytes are durable (fdatasync). */
+  /** Appends and returns once the bytes are durable. */
   append(bytes: Uint8Array): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,8 +1,9 @@
 /**
  * Counts what a program makes durable, from inside of it and without a change to it: loaded with
  * `--import` before the program, it stands in front of every call of Node that ends in fsync(2) or
- * fdatasync(2), and of every COMMIT of SQLite. SQLite's own fsyncs are made in C and cannot be
- * seen from here: a COMMIT that wrote is one of the log, and checkpoints come on top.
+ * fdatasync(2), of every write to a file that is open for synchronous writes, and of every COMMIT
+ * of SQLite. SQLite's own fsyncs are made in C and cannot be seen from here: a COMMIT that wrote is
+ * one of the log, and checkpoints come on top.
  *
  * SIGUSR2 writes the counts so far to the file that RACKWRIGHT_BENCH_SYNCS names.
  */
@@ -27,6 +28,18 @@ fileHandle.sync = function (this: FileHandle) {
 fileHandle.datasync = function (this: FileHandle) {
   syncs += 1;
   return datasync.call(this);
+};
+const synchronous = new WeakSet<FileHandle>();
+const { open: openAny } = fs.promises;
+fs.promises.open = async (path, flags, mode) => {
+  const opened = await openAny(path, flags, mode);
+  if (typeof flags === 'string' && flags.includes('s')) synchronous.add(opened);
+  return opened;
+};
+const { writeFile } = fileHandle;
+fileHandle.writeFile = function (this: FileHandle, ...of: Parameters<typeof writeFile>) {
+  if (synchronous.has(this)) syncs += 1;
+  return writeFile.apply(this, of);
 };
 const { fsyncSync, fdatasyncSync } = fs;
 fs.fsyncSync = (descriptor) => {

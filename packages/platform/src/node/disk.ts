@@ -3,7 +3,8 @@
  *
  * D1 After `writeAtomic` resolves, a reader sees the new contents even after a power cut; before,
  *    the old. Never a mixture. A crash leaves at most one `<path>.tmp`, replaced by the next write.
- * D2 `append` resolves only after fdatasync, in the order of the calls.
+ * D2 `append` resolves only once its bytes are durable, in the order of the calls. The file is open
+ *    for synchronous writes: one call for each append, where a write and an fdatasync are two.
  * D3 After a failed append the file takes no more: what the kernel kept of it is unknown, and a
  *    later fsync may claim success for pages that were dropped. Reopen and check the tail.
  * D4 `stat` finds a state after its call. Calls for one path within one iteration of the event loop
@@ -91,7 +92,7 @@ async function writeNew(
 }
 
 async function openAppend(calls: FileCalls, path: string): Promise<AppendFile> {
-  const file = await calls.open(path, 'a', ownerOnlyMode);
+  const file = await calls.open(path, 'as', ownerOnlyMode);
   try {
     await syncFolder(calls, dirname(path));
   } catch (error) {
@@ -108,7 +109,6 @@ function appendFile(path: string, file: FileCallsHandle): AppendFile {
     if (refusal !== undefined) throw new Error(refusal);
     try {
       await file.writeFile(bytes);
-      await file.datasync();
     } catch (error) {
       refusal = `${path}: an earlier append failed; reopen the file and check its end`;
       throw error;

@@ -4,7 +4,10 @@ import { link, open, readFile, rename, rm } from 'node:fs/promises';
 /** An open file or folder; the part of `FileHandle` that durability depends on. */
 export interface FileCallsHandle {
   chmod(mode: number): Promise<void>;
-  /** Writes at the file's position: the end of a file that is opened to append. */
+  /**
+   * Writes at the file's position: the end of a file that is opened to append. Opened with "s", it
+   * answers once the bytes are durable.
+   */
   writeFile(bytes: Uint8Array): Promise<void>;
   truncate(length: number): Promise<void>;
   stat(): Promise<{ readonly size: number }>;

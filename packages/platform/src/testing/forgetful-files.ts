@@ -2,9 +2,10 @@
  * File calls over a disk that forgets: unsynced writes are gone at a power cut. Killing a process
  * cannot show a missing sync, because the kernel keeps the page cache.
  *
- * Model: a file's bytes are durable after `sync` or `datasync` of the file, and a folder's entries
- * (names that were made, renamed or removed) after `sync` of the folder. The strictest file system
- * that POSIX allows does no more.
+ * Model: a file's bytes are durable after `sync` or `datasync` of the file, or after a write of a
+ * handle for synchronous writes ("s" in its flags), and a folder's entries (names that were made,
+ * renamed or removed) after `sync` of the folder. The strictest file system that POSIX allows does
+ * no more.
  */
 import type { FileCalls, FileCallsHandle } from '../node/file-calls.ts';
 
@@ -67,7 +68,7 @@ export class ForgetfulFiles implements FileCalls {
     if (found !== undefined && flags.includes('x')) throw failure('EEXIST', path);
     const inode = found ?? { bytes: Buffer.alloc(0), durable: Buffer.alloc(0), mode };
     this.#names.set(path, inode);
-    return this.#handle(inode);
+    return this.#handle(inode, flags.includes('s'));
   };
 
   rename = async (from: string, to: string): Promise<void> => {
@@ -95,7 +96,7 @@ export class ForgetfulFiles implements FileCalls {
     return inode;
   }
 
-  #handle(inode: Inode): FileCallsHandle {
+  #handle(inode: Inode, isSynchronous: boolean): FileCallsHandle {
     const sync = async () => {
       this.#spend();
       inode.durable = Buffer.from(inode.bytes);
@@ -107,6 +108,7 @@ export class ForgetfulFiles implements FileCalls {
       writeFile: async (bytes) => {
         this.#spend();
         inode.bytes = Buffer.concat([inode.bytes, bytes]);
+        if (isSynchronous) await sync();
       },
       truncate: async (length) => {
         this.#spend();
