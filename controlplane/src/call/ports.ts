@@ -49,6 +49,8 @@ export interface HostsPort {
   ): Promise<HostRequestOutcome>;
   /** Something that the host depends on has changed: reconcile it. */
   wake(hostId: HostId): void;
+  /** The host was made at this revision and has its addresses: reconcile it, if no pass has yet. */
+  wakeCreated(hostId: HostId, revision: StoreRevision): void;
   /** What the host waits for; undefined when there is no such host. */
   explain(hostId: HostId): Promise<Explanation | undefined>;
   /** Computes a value from the same data that the host's next decision would use. */

@@ -117,7 +117,7 @@ export async function createHost(
       `Another host took one of the addresses of ${holder.name} at the same moment. Try again.`,
     );
   }
-  deps.hosts.wake(request.hostId);
+  deps.hosts.wakeCreated(request.hostId, written.revision);
   return presentHost(deps, record, written.revision, undefined);
 }
 

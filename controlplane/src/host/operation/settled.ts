@@ -125,17 +125,21 @@ function verdictAgain(answer: store.SettledAnswer): ReportVerdict {
 /** Invariant 2; `reported` is the operation whose report this pass answers. */
 export function withdrawHandOffs(pass: Pass, reported: string | undefined): void {
   const { record, status, displaced, host, effects } = pass;
+  if (!record.settledReports.some(mayAct)) return;
   const runs = [status.run, ...displaced, ...record.finishedRuns];
   const over = new Set(
     runs.flatMap((run) => (run !== undefined && isOff(run) ? [run.number] : [])),
   );
   record.settledReports = record.settledReports.map((settled) => {
     const number = operationParts(host.uid, settled.operationId)?.runNumber;
-    const mayAct = settled.answer === store.SettledAnswer.MAY_ACT;
-    if (!mayAct || number === undefined || !over.has(number)) return settled;
+    if (!mayAct(settled) || number === undefined || !over.has(number)) return settled;
     if (settled.operationId === reported) answerTooLate(effects);
     return { ...settled, answer: store.SettledAnswer.RUN_OVER };
   });
+}
+
+function mayAct({ answer }: store.SettledReport): boolean {
+  return answer === store.SettledAnswer.MAY_ACT;
 }
 
 function isOff({ abort, outcome }: Run): boolean {

@@ -1,6 +1,7 @@
 /** What a replica learns of hosts, and what a resync finds. */
 import { asWriteId, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import { connectAgent } from '../testing/plain-agent.ts';
 import { rigWith } from '../testing/rig.ts';
 
 test('a record that cannot be decoded stops neither the start nor a resync', async () => {
@@ -34,4 +35,33 @@ test('a resync takes so much time for each host', async () => {
   });
   await rig.advance(75_000);
   expect(pages.map((atMs) => atMs - (pages[0] ?? 0))).toEqual([0, 4_000, 8_000]);
+});
+
+test('a new host gets no second pass when the first one has gone on from its record', async () => {
+  const rig = rigWith({});
+  const key = storeKey('hosts', 'h1');
+  const made = rig.lastRevision(key);
+  let reads = 0;
+  const replica = await rig.replica({
+    wrapStore: (store) => {
+      const get = store.get.bind(store);
+      store.get = async (asked) => {
+        if (asked === key) reads += 1;
+        return await get(asked);
+      };
+      return store;
+    },
+  });
+  await connectAgent(rig, replica);
+  await rig.advance(1_000);
+  const readsOf = async (revision: number) => {
+    reads = 0;
+    replica.hosts.wakeCreated('h1', revision);
+    await rig.advance(1_000);
+    return reads;
+  };
+  const present = rig.lastRevision(key);
+  expect(present).toBeGreaterThan(made);
+  expect(await readsOf(made)).toBe(0);
+  expect(await readsOf(present)).toBe(1);
 });

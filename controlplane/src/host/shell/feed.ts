@@ -74,6 +74,11 @@ export class HostFeed {
     if ((this.#heard.get(hostId) ?? 0) <= revision) this.#heard.delete(hostId);
   }
 
+  /** Whether this replica has decided on the host at a later revision. */
+  hasDecidedAfter(hostId: HostId, revision: StoreRevision): boolean {
+    return (this.#decided.get(hostId) ?? 0) > revision;
+  }
+
   /** Whether the host was written since this replica's last decision. */
   isNews(hostId: HostId): boolean {
     return this.#heard.has(hostId);

@@ -20,7 +20,7 @@ import {
   type RackId,
   store as wire,
 } from '@rackwright/messages';
-import { storeKey } from '@rackwright/store';
+import { type StoreRevision, storeKey } from '@rackwright/store';
 import { Controller, type Lane, type Passes } from '../../loop/index.ts';
 import {
   idOf,
@@ -132,6 +132,14 @@ export class Hosts {
   /** Reconciles the host soon; `later`: after those that are to be reconciled soon. */
   wake(hostId: HostId, lane: Lane = 'soon'): void {
     this.#controller.wake(hostId, 'tick', lane);
+  }
+
+  /**
+   * Reconciles a new host soon, unless a pass has already gone on from this revision: it began when
+   * the watch reported the record.
+   */
+  wakeCreated(hostId: HostId, revision: StoreRevision): void {
+    if (!this.#feed.hasDecidedAfter(hostId, revision)) this.wake(hostId);
   }
 
   wakeRack(rackId: RackId): void {
