@@ -1,8 +1,9 @@
-/** CPU time of a server as the kernel counts it: all its threads, and its children. */
-import { readFileSync } from 'node:fs';
-
-/** USER_HZ, which Linux fixes at 100 for what it tells in /proc. */
-const ticksPerSecond = 100;
+/**
+ * CPU time of a server as the kernel counts it: all its threads, and its children. It is read in
+ * nanoseconds, from the scheduler's figures (Documentation/scheduler/sched-stats.rst): those of
+ * proc_pid_stat(5) have steps of 10 ms, which are a good part of a round.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
 
 /**
  * Not every server waits for its children, and of those that nobody waited for nothing is left: so
@@ -11,7 +12,8 @@ const ticksPerSecond = 100;
  */
 export class CpuMeter {
   readonly #pid: number;
-  readonly #ticks = new Map<number, number>();
+  /** By thread. */
+  readonly #nanoseconds = new Map<string, number>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(pid: number) {
@@ -20,11 +22,10 @@ export class CpuMeter {
     this.#look();
   }
 
-  /** Milliseconds so far, in steps of 10. */
+  /** Milliseconds so far. */
   readMs(): number {
     this.#look();
-    const ticks = [...this.#ticks.values()].reduce((sum, one) => sum + one, 0);
-    return (ticks * 1_000) / ticksPerSecond;
+    return [...this.#nanoseconds.values()].reduce((sum, one) => sum + one, 0) / 1e6;
   }
 
   stop(): void {
@@ -33,18 +34,28 @@ export class CpuMeter {
 
   #look(): void {
     for (const pid of [this.#pid, ...childrenOf(this.#pid)]) {
-      const ticks = ticksOf(pid);
-      if (ticks !== undefined) this.#ticks.set(pid, ticks);
+      for (const thread of threadsOf(pid)) {
+        const nanoseconds = nanosecondsOf(thread);
+        if (nanoseconds !== undefined) this.#nanoseconds.set(thread, nanoseconds);
+      }
     }
   }
 }
 
-/** utime and stime of all threads (proc_pid_stat(5)); undefined when the process has ended. */
-function ticksOf(pid: number): number | undefined {
+/** Their folders in /proc; none when the process has ended. */
+function threadsOf(pid: number): string[] {
+  const folder = `/proc/${pid}/task`;
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return Number(fields[11]) + Number(fields[12]);
+    return readdirSync(folder).map((thread) => `${folder}/${thread}`);
+  } catch {
+    return [];
+  }
+}
+
+/** The time on a processor; undefined when the thread has ended. */
+function nanosecondsOf(thread: string): number | undefined {
+  try {
+    return Number(readFileSync(`${thread}/schedstat`, 'utf8').split(' ')[0]);
   } catch {
     return undefined;
   }
