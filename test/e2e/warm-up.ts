@@ -3,6 +3,7 @@
  * ends by SIGKILL, as most do here, leaves nothing in Node's compile cache.
  */
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -35,21 +36,40 @@ async function bundlePrograms(): Promise<void> {
   await Promise.all(
     Object.entries(entries).map(async ([name, entry]) => {
       const { code } = await bundle(root, entry, version);
-      const file = join(folder, `${name}.mjs`);
-      // The same code has been compiled by the run that put it there.
-      if (existsSync(file) && (await readFile(file)).equals(code)) return;
-      // Another run may just be reading the one of before.
-      const whole = join(scratch, `${name}.mjs`);
-      await writeFile(whole, code);
-      await rename(whole, file);
-      if (process.env['NODE_COMPILE_CACHE'] === undefined) return;
-      // Each ends over its arguments, with everything loaded. Tests start the sources too, of the
-      // programs of the product.
-      const fromSource = name === 'replica' ? [] : [join(root, entry)];
-      for (const program of [file, ...fromSource]) {
-        await once(spawn(process.execPath, [program, '--nothing'], { stdio: 'ignore' }), 'close');
-      }
+      await place(join(folder, `${name}.mjs`), join(scratch, `${name}.mjs`), code);
+      // Tests start the sources too, of the programs of the product.
+      await compile(name, code, name === 'replica' ? [] : [join(root, entry)]);
     }),
   );
   await building;
+}
+
+/** Another run may just be reading the one of before. */
+async function place(file: string, whole: string, code: Uint8Array): Promise<void> {
+  if (await holds(file, code)) return;
+  await writeFile(whole, code);
+  await rename(whole, file);
+}
+
+/**
+ * Starts the program once for Node's compile cache, unless a run has done so before: then a stamp
+ * says of which code.
+ */
+async function compile(name: string, code: Uint8Array, sources: readonly string[]): Promise<void> {
+  const cache = process.env['NODE_COMPILE_CACHE'];
+  if (cache === undefined) return;
+  const stamp = join(folder, `${name}.compiled`);
+  const done = Buffer.from(
+    `${cache} ${process.version} ${createHash('sha256').update(code).digest('hex')}\n`,
+  );
+  if (existsSync(cache) && (await holds(stamp, done))) return;
+  // Each ends over its arguments, with everything loaded.
+  for (const program of [join(folder, `${name}.mjs`), ...sources]) {
+    await once(spawn(process.execPath, [program, '--nothing'], { stdio: 'ignore' }), 'close');
+  }
+  await writeFile(stamp, done);
+}
+
+async function holds(path: string, bytes: Uint8Array): Promise<boolean> {
+  return existsSync(path) && (await readFile(path)).equals(bytes);
 }
