@@ -29,22 +29,21 @@ export function nodeHttp(): Http {
 export function nodeHttpClient(): HttpClient {
   return {
     peer: (target, limits) =>
-      peerOf(import('./https-client.ts').then(({ openPeer }) => openPeer(target, limits))),
+      peerOf(async () => (await import('./https-client.ts')).openPeer(target, limits)),
   };
 }
 
-/** The peer that is being opened. Where that fails, each request ends as `broken`. */
-export function peerOf(opening: Promise<HttpsPeer>): HttpsPeer {
-  const opened = opening.catch((cause: unknown): HttpsPeer => {
-    const message = `HTTPS cannot be loaded: ${errorText(cause)}`;
-    return {
-      request: async () => ({ kind: 'broken', message, mayHaveArrived: false }),
-      close: () => {},
-    };
-  });
+/** A peer that is opened on demand. Where that fails, the request ends as `broken`. */
+export function peerOf(open: () => Promise<HttpsPeer>): HttpsPeer {
+  const opened = onDemand(open);
   return {
-    request: async (request, signal) => (await opened).request(request, signal),
-    close: () => void opened.then((peer) => peer.close()),
+    request: async (request, signal) => {
+      const peer = await opened();
+      return peer instanceof NotLoaded
+        ? { kind: 'broken', message: peer.message, mayHaveArrived: false }
+        : peer.request(request, signal);
+    },
+    close: () => void opened().then((peer) => peer instanceof NotLoaded || peer.close()),
   };
 }
 
@@ -61,12 +60,32 @@ export function guardedWebClient(): WebClient {
   return clientOf(async () => (await import('./web-client.ts')).openGuardedWebClient());
 }
 
-function clientOf(open: () => Promise<WebClient>): WebClient {
-  let opened: Promise<WebClient> | undefined;
+/** A client that is opened on demand. Where that fails, the request ends as `unreachable`. */
+export function clientOf(open: () => Promise<WebClient>): WebClient {
+  const opened = onDemand(open);
   return {
     send: async (request, limits, signal) => {
-      opened ??= open();
-      return (await opened).send(request, limits, signal);
+      const client = await opened();
+      return client instanceof NotLoaded
+        ? { kind: 'unreachable', message: client.message, mayHaveArrived: false }
+        : client.send(request, limits, signal);
     },
+  };
+}
+
+/** The program's files are gone, or replaced by others. */
+class NotLoaded extends Error {}
+
+/** Opens with the first call, and again after a failure. The result never rejects. */
+function onDemand<Opened>(open: () => Promise<Opened>): () => Promise<Opened | NotLoaded> {
+  let opening: Promise<Opened> | undefined;
+  return async () => {
+    opening ??= open();
+    try {
+      return await opening;
+    } catch (cause) {
+      opening = undefined;
+      return new NotLoaded(`HTTP cannot be loaded: ${errorText(cause)}`, { cause });
+    }
   };
 }
