@@ -44,7 +44,7 @@ async function bundlePrograms(): Promise<void> {
   await building;
 }
 
-/** Another run may just be reading the one of before. */
+/** Replaces the file in one step: another run may be reading the old one. */
 async function place(file: string, whole: string, code: Uint8Array): Promise<void> {
   if (await holds(file, code)) return;
   await writeFile(whole, code);
@@ -65,7 +65,10 @@ async function compile(name: string, code: Uint8Array, sources: readonly string[
   if (existsSync(cache) && (await holds(stamp, done))) return;
   // Each ends over its arguments, with everything loaded.
   for (const program of [join(folder, `${name}.mjs`), ...sources]) {
-    await once(spawn(process.execPath, [program, '--nothing'], { stdio: 'ignore' }), 'close');
+    const child = spawn(process.execPath, [program, '--nothing'], { stdio: 'ignore' });
+    const [, signal] = await once(child, 'close');
+    // It was killed, and has left nothing in the cache.
+    if (signal !== null) return;
   }
   await writeFile(stamp, done);
 }
