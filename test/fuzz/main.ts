@@ -1,6 +1,6 @@
 /**
  * `npm run fuzz -- [--minutes M | --each M] [--target NAME,…] [--seed N] [--workers K]
- * [--inputs N] [--keep] [--list]`: fuzzes every parser of foreign bytes, or those that are named.
+ * [--inputs N] [--keep] [--list]`: fuzzes the parsers of `targets`, or those that are named.
  *
  * `--minutes` is the time of all targets together, `--each` that of each of them. `--inputs` ends a
  * target after so many inputs, which makes the run repeatable. `--keep` adds the inputs that

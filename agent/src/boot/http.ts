@@ -45,7 +45,10 @@ export interface BootHttpOptions {
   readonly bootEvents: BootEvents;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
-  /** Changes when the file may have changed; undefined: unknown. Looked at after the call. */
+  /**
+   * Changes when the file may have changed; undefined: unknown. The state is read after the call,
+   * never before.
+   */
   readonly fileVersion: (path: string) => Promise<string | undefined>;
   readonly scripts: BootScripts;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */

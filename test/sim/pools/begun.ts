@@ -8,8 +8,7 @@ import {
   StepState,
   type store,
 } from '@rackwright/messages';
-
-const writeImageStep = 'deploy.write_image';
+import { imageStepName } from '../runner-steps.ts';
 
 export class BegunDeployments {
   /** "HOST-UID/RUN DIGEST" as machines have said it. */
@@ -50,13 +49,13 @@ export class BegunDeployments {
 function isWriting(run: Run | undefined): boolean {
   if (run === undefined || run.phase === RunPhase.ENDED) return false;
   return run.steps.some(({ name, attempt, state }) => {
-    return name === writeImageStep && attempt > 0 && state === StepState.RUNNING;
+    return name === imageStepName && attempt > 0 && state === StepState.RUNNING;
   });
 }
 
 /** Whether an attempt to write has ended of which nobody can say what it has done. */
 export function wasInterrupted({ outcome, steps }: Run): boolean {
-  const writing = steps.find(({ name }) => name === writeImageStep);
+  const writing = steps.find(({ name }) => name === imageStepName);
   if (writing === undefined || writing.attempt === 0) return false;
   return writing.interruptions > 0 || outcome !== RunOutcome.FAILED;
 }

@@ -27,7 +27,12 @@ export function queueTimeoutMs({ name }: StepView, timing: EngineTiming): number
 }
 
 /** The agent's progress of an order: its position in the queue, or that the wait is over. */
-export function foldPass(pass: Pass, run: Run, step: RunStep, progress: agent.Continuing): void {
+export function foldQueueProgress(
+  pass: Pass,
+  run: Run,
+  step: RunStep,
+  progress: agent.Continuing,
+): void {
   const { operation: operationRecord, image } = pass.record;
   const { timing } = pass.context;
   const queueMs = queueTimeoutMs(step, timing);

@@ -26,7 +26,7 @@ import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
 import { noteWriteReported } from '../deployment/deployment.ts';
-import { foldPass, queueTimedOut } from '../deployment/image-queue.ts';
+import { foldQueueProgress, queueTimedOut } from '../deployment/image-queue.ts';
 import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { noteDriveChanges } from '../erasure/hardware.ts';
@@ -122,7 +122,7 @@ function foldResult(pass: Pass, report: agent.Report): ReportVerdict | undefined
     case 'continuing':
       pass.effects.push({ kind: 'progress', continuing: result.value });
       if (result.value.begun) foldBegun(pass, attempt);
-      foldPass(pass, attempt.run, attempt.step, result.value);
+      foldQueueProgress(pass, attempt.run, attempt.step, result.value);
       foldSigns(pass, attempt.step, result.value.signs, { isEnd: false });
       return undefined;
     case 'retryAfter':

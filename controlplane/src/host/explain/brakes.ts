@@ -101,7 +101,7 @@ export function tellReviewFirst(record: store.HostRecord) {
   const isStopped = backoff?.lookFirst === true;
   if (!isStopped && (backoff !== undefined || !isLeft)) return undefined;
   const id = hostId(record);
-  const text = 'what it was used for in the stretch that the store has lost is not known here';
+  const text = 'what it was used for in the lost history is not known here';
   return {
     headline: `not booted nor erased by itself: ${reviewReason}`,
     causes: [{ text, since: lookFirstSince }],

@@ -4,11 +4,11 @@
  * D1 After `writeAtomic` resolves, a reader sees the new contents even after a power cut; before,
  *    the old. Never a mixture. A crash leaves at most one `<path>.tmp`, replaced by the next write.
  * D2 `append` resolves only once its bytes are durable, in the order of the calls. The file is open
- *    for synchronous writes: one call for each append, where a write and an fdatasync are two.
+ *    for synchronous writes: a write needs no fdatasync after it.
  * D3 After a failed append the file takes no more: what the kernel kept of it is unknown, and a
  *    later fsync may claim success for pages that were dropped. Reopen and check the tail.
- * D4 `stat` finds a state after its call. Calls for one path within one iteration of the event loop
- *    share a look at the disk, which begins at the end of the iteration.
+ * D4 `stat` finds a state after its call. Calls for one path until immediates next run share
+ *    one call of the file system, which begins then.
  */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -238,7 +238,7 @@ async function answer(exchange: Exchange, asked: HttpRequest, handle: Handle): P
     return;
   }
   if (typeof body === 'object' && 'kind' in body) {
-    // Nothing is lent to a client that has gone: its response tells no end any more.
+    // Nothing is lent to a client that has gone: its response emits no `close` any more.
     const kept = response.destroyed ? undefined : keptOf(exchange.pieces, body);
     if (kept === undefined) await sendFile(exchange, decided, body);
     else sendKept(exchange, decided, kept);

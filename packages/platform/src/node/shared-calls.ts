@@ -1,8 +1,8 @@
-/** One call for everyone who asks the same within one iteration of the event loop. */
+/** One call for everyone who asks the same until immediates next run. */
 
 /**
- * Shares a call between those who ask for the same key within one iteration of the event loop. It
- * begins at the end of that iteration, so what it finds is never older than anyone's question.
+ * Shares a call between those who ask for the same key until immediates next run. It begins then,
+ * so what it finds is never older than anyone's question.
  */
 export function shareCalls<Result>(
   call: (key: string) => Promise<Result>,

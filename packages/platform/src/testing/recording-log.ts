@@ -1,7 +1,6 @@
 /** A log whose lines a test reads. */
 import type { Log, LogFields } from '../log.ts';
-
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+import type { LogLevel } from '../node/log.ts';
 
 export interface LogLine {
   readonly level: LogLevel;
