@@ -188,7 +188,7 @@ describe('a configuration to run with', () => {
     [
       'a place of firmware',
       "bmc: {redfishFirmwareUrls: ['ftp://x/']}",
-      '5 bmc.redfishFirmwareUrls has to hold plain URLs',
+      '5 bmc.redfishFirmwareUrls[0] has to be a plain URL',
     ],
     ['a port of two servers', 'http: {port: 7443}', '5 http.port has to be another than'],
   ])('%s that cannot be is told with its line', (_what, line, told) => {
@@ -209,6 +209,14 @@ describe('a configuration to run with', () => {
     expect(others).toEqual([]);
     expect(first).toContain('3 interfaces[1].dhcp.range');
     expect(first).toContain(told);
+  });
+
+  test('each place of firmware that cannot be is told with its own line', () => {
+    const urls = ['http://x/', 'ftp://x/', 'https://x/?y'].map((url) => `    - ${url}\n`).join('');
+    expect(problemsIn(`${runnable}bmc:\n  redfishFirmwareUrls:\n${urls}`)).toEqual([
+      expect.stringMatching(/^8 bmc.redfishFirmwareUrls\[1\] .* it is ftp:\/\/x\/$/),
+      expect.stringMatching(/^9 bmc.redfishFirmwareUrls\[2\] .* it is https:\/\/x\/\?y$/),
+    ]);
   });
 
   test('a subnet in which another interface is is told', () => {

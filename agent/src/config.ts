@@ -16,7 +16,7 @@ import {
   type RedfishOptions,
 } from '@rackwright/bmc';
 import type { MetricsListen } from '@rackwright/metrics';
-import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import { ConfigError, type ConfigProblem, type ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { readTraces, type TracesConfig } from '@rackwright/trace';
@@ -112,47 +112,51 @@ export interface AgentConfig extends InterfaceSettings {
 
 /** Reads the text of a configuration file; throws ConfigError. */
 export function parseConfig(text: string): AgentConfig {
-  return readConfigText(text, (reader) => refuseOneAddress(readAgent(reader)));
+  return readConfigText(text, (reader) => {
+    const config = readAgent(reader);
+    refuseOneAddress(reader, config);
+    return config;
+  });
 }
 
 /** The same for a caller that runs with it: also refuses settings that contradict each other. */
 export function parseWholeConfig(text: string): AgentConfig {
   const config = parseConfig(text);
   const { http, runner, stateFolder } = config;
-  const problems = [
+  const problems: ConfigProblem[] = [
     ...bootProblems({ ...config, interfaces: bootInterfaces(config, stateFolder) }),
   ];
+  const refuse = (key: string, text: string) => void problems.push({ key, text });
   const ofArchitecture = architectureProblem(config);
   if (ofArchitecture !== undefined) problems.push(ofArchitecture);
-  if (portsClash(http, runner)) problems.push('http.port has to be another than runner.port');
+  if (portsClash(http, runner)) refuse('http.port', 'has to be another than runner.port');
   const { address, port, filesPort } = http;
   if (filesPort !== 0 && runner.overlay !== undefined) {
-    problems.push('runner.overlay has to be absent with http.filesPort: nobody else may read it');
+    refuse('runner.overlay', 'has to be absent with http.filesPort: nobody else may read it');
   }
   if (filesPort !== 0 && portsClash({ address, port: filesPort }, http)) {
-    problems.push(`http.filesPort has to be another than http.port, ${port}`);
+    refuse('http.filesPort', `has to be another than http.port, ${port}`);
   }
   if (filesPort !== 0 && portsClash({ address, port: filesPort }, runner)) {
-    problems.push(`http.filesPort has to be another than runner.port, ${runner.port}`);
+    refuse('http.filesPort', `has to be another than runner.port, ${runner.port}`);
   }
-  for (const url of config.bmc.redfish.firmwareUrls.filter((one) => !isPlainUrl(one))) {
+  for (const [index, url] of config.bmc.redfish.firmwareUrls.entries()) {
+    if (isPlainUrl(url)) continue;
     const form = 'http:// or https://, without user, query, "%" and ".."';
-    problems.push(`bmc.redfishFirmwareUrls has to hold plain URLs: ${form}; it holds ${url}`);
+    refuse(`bmc.redfishFirmwareUrls[${index}]`, `has to be a plain URL: ${form}; it is ${url}`);
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
 }
 
 /** With several interfaces each has an address of its own, and its hosts are given that address. */
-function refuseOneAddress(config: AgentConfig): AgentConfig {
+function refuseOneAddress(reader: ConfigReader, config: AgentConfig): void {
   const { interfaces, tftp, http, runner } = config;
-  if (interfaces.length === 0) return config;
-  const servers = Object.entries({ tftp, http, runner });
-  const narrow = servers.filter(([, { address }]) => address !== everywhere);
-  if (narrow.length === 0) return config;
-  throw new ConfigError(
-    narrow.map(([key]) => `${key}.address has to be ${everywhere}, the default, with "interfaces"`),
-  );
+  if (interfaces.length === 0) return;
+  for (const [key, { address }] of Object.entries({ tftp, http, runner })) {
+    if (address === everywhere) continue;
+    reader.refuse(`${key}.address`, `has to be ${everywhere}, the default, with "interfaces"`);
+  }
 }
 
 function readAgent(reader: ConfigReader): AgentConfig {

@@ -1,5 +1,6 @@
+import { checkConfig } from '@rackwright/platform/config';
 import { describe, expect, test } from 'vitest';
-import { parseConfig } from './config.ts';
+import { parseConfig, parseWholeConfig } from './config.ts';
 
 const reservation = `serverAddress: 10.77.0.1
 dhcp:
@@ -62,7 +63,7 @@ describe('reservation mode', () => {
     [
       'a MAC that is none',
       `${withSubnet}, reservations: [{mac: x, address: y}]}`,
-      'x has to be a MAC',
+      'dhcp.reservations[0].mac has to be a MAC like 52:54:00:77:00:01, not x',
     ],
     [
       'a lease of a second',
@@ -73,5 +74,41 @@ describe('reservation mode', () => {
     ['a range in proxy mode', 'dhcp: {range: {first: a, last: b}}', 'dhcp.range is no key'],
   ])('is refused with %s', (_name, text, problem) => {
     expect(() => parseConfig(`serverAddress: 10.77.0.1\n${text}\n`)).toThrow(problem);
+  });
+
+  const withReservations = (...entries: string[]) => {
+    const files = 'files: [{name: vmlinuz, path: /v}, {name: initrd, path: /i}]';
+    const lines = entries.map((entry) => `    - ${entry}\n`).join('');
+    const text = `${files}\n${reservation}  reservations:\n${lines}`;
+    const checked = checkConfig(text, parseWholeConfig);
+    return checked.kind === 'bad' ? checked.problems : [];
+  };
+
+  test('each reservation without a MAC is told with its line', () => {
+    const text = 'has to be a MAC like 52:54:00:77:00:01, not';
+    expect(
+      withReservations(
+        '{mac: x, address: 10.77.0.50}',
+        "{mac: '52:54:00:77:00:01', address: 10.77.0.51}",
+        '{mac: y, address: 10.77.0.52}',
+      ),
+    ).toEqual([
+      { line: 8, message: `dhcp.reservations[0].mac ${text} x` },
+      { line: 10, message: `dhcp.reservations[2].mac ${text} y` },
+    ]);
+  });
+
+  test('a reservation that is not of the network is told with its line', () => {
+    expect(
+      withReservations(
+        "{mac: '52:54:00:77:00:01', address: 10.77.0.51}",
+        "{mac: '52:54:00:77:00:02', address: 10.78.0.51}",
+      ),
+    ).toEqual([
+      {
+        line: 9,
+        message: "dhcp.reservations[1].address 10.78.0.51 must be a host's address in 10.77.0.0/24",
+      },
+    ]);
   });
 });

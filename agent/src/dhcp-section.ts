@@ -2,8 +2,8 @@
  * The section `dhcp` of the agent's configuration: every key with its default. Whether addresses
  * and ranges fit together is checked where they are used, at the start of the boot path.
  */
-import { canonicalMac } from '@rackwright/dhcp';
-import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import { asMac, canonicalMac } from '@rackwright/dhcp';
+import type { ConfigReader } from '@rackwright/platform';
 import {
   declinedMsDefault,
   dhcpListenDefault,
@@ -20,6 +20,8 @@ export type AgentDhcpConfig =
   | ProxyDhcpConfig
   | Omit<ReservationDhcpConfig, 'leasesPath' | 'formerLeasesPath'>;
 
+/** Read in place of a text that is no MAC. */
+const noMac = asMac('00:00:00:00:00:00');
 /** 0 lets the system choose. */
 const ports = [0, 65_535] as const;
 const week = 7 * 86_400_000;
@@ -48,10 +50,8 @@ function readReservation(reader: ConfigReader) {
     subnet: reader.section('subnet', readSubnet),
     reservations: reader.sections('reservations', (one) => {
       const text = one.text('mac');
-      const mac = canonicalMac(text);
-      if (mac === undefined) {
-        throw new ConfigError(`dhcp.reservations: ${text} has to be a MAC like 52:54:00:77:00:01`);
-      }
+      const form = 'a MAC like 52:54:00:77:00:01';
+      const mac = canonicalMac(text) ?? one.refuse('mac', `has to be ${form}, not ${text}`, noMac);
       return { mac, address: one.text('address') };
     }),
     ...(range === undefined ? {} : { range }),

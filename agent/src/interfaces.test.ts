@@ -1,4 +1,5 @@
 import { problemIn, value } from '@rackwright/platform';
+import { checkConfig } from '@rackwright/platform/config';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from './config.ts';
 import {
@@ -68,6 +69,28 @@ describe('a list of interfaces', () => {
     ['keys that there are', '{name: eth3, serverAddres: 10.0.0.1}', 'did you mean serverAddress?'],
   ])('needs of each %s', (_what, entry, text) => {
     expect(() => parseConfig(`${two}  - ${entry}\n`)).toThrow(text);
+  });
+
+  test('has all its problems told at once, with those of the rest', () => {
+    const text = [
+      'interfaces:',
+      '  - {name: eth1, serverAddress: 10.77.0.1}',
+      '  - {name: eth1, serverAddress: 10.77.0.2}',
+      '  - {name: eth3, serverAddress: 10.77.0.1}',
+      'dhcp: {mode: off}',
+      'tftp: {address: 10.77.0.1}',
+      'traces: {url: "ftp://x"}',
+      '',
+    ].join('\n');
+    const checked = checkConfig(text, parseConfig);
+    const problems = checked.kind === 'bad' ? checked.problems : [];
+    expect(problems.map(({ line, message }) => `${line} ${message.split(' ', 1)[0]}`)).toEqual([
+      '3 interfaces[1].name',
+      '4 interfaces[2].serverAddress',
+      '5 dhcp',
+      '6 tftp.address',
+      '7 traces.url',
+    ]);
   });
 
   test('is bounded', () => {

@@ -8,7 +8,7 @@
  * I2 An interface that is absent, or whose sockets could not be opened, does not delay the others:
  *    they are served, and the absent one is served after the agent's next start.
  */
-import { bad, ConfigError, type ConfigReader, type Read, value } from '@rackwright/platform';
+import { bad, type ConfigReader, type Read, value } from '@rackwright/platform';
 import { optional } from '@rackwright/platform/config';
 import type { BootInterface } from './boot/index.ts';
 import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
@@ -56,20 +56,13 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
     };
   }
   if (interfaces.length > interfacesMax) {
-    throw new ConfigError(`interfaces has to be a list of at most ${interfacesMax}`);
+    reader.refuse('interfaces', `has to be a list of at most ${interfacesMax}`);
   }
-  // These keys are read here so that the error says why they are wrong, and not that they are
-  // unknown.
-  const both = [
-    ...(reader.optionalText('serverAddress') === undefined ? [] : ['serverAddress']),
-    ...(reader.optionalText('serverAddress6') === undefined ? [] : ['serverAddress6']),
-    ...(reader.optionalSection('dhcp', () => true) === undefined ? [] : ['dhcp']),
-  ];
-  if (both.length > 0) {
-    throw new ConfigError(both.map((key) => `${key} has to stand in each of interfaces instead`));
+  for (const key of ['serverAddress', 'serverAddress6', 'dhcp']) {
+    reader.withdrawn(key, 'has to stand in each of interfaces instead');
   }
-  refuseTwice(interfaces, 'name');
-  refuseTwice(interfaces, 'serverAddress');
+  refuseTwice(reader, interfaces, 'name');
+  refuseTwice(reader, interfaces, 'serverAddress');
   return { interfaces };
 }
 
@@ -182,13 +175,17 @@ function readAddress6(reader: ConfigReader): { readonly serverAddress6?: string 
   return optional('serverAddress6', reader.optionalTextThat('serverAddress6', isOwnIpv6, form));
 }
 
-function refuseTwice(all: readonly AgentInterface[], key: 'name' | 'serverAddress'): void {
+function refuseTwice(
+  reader: ConfigReader,
+  all: readonly AgentInterface[],
+  key: 'name' | 'serverAddress',
+): void {
   for (const [index, one] of all.entries()) {
     const before = all.findIndex((other) => other[key] === one[key]);
     // An empty text could not be read; another error reports that.
     if (before === index || one[key] === '') continue;
-    const at = `interfaces[${index}].${key}`;
-    throw new ConfigError(`${at} has to be another than that of interfaces[${before}]`);
+    const text = `has to be another than that of interfaces[${before}]`;
+    reader.refuse(`interfaces[${index}].${key}`, text);
   }
 }
 

@@ -2,7 +2,7 @@
  * The processor architecture of the runner's kernel, by its file. A host with a kernel for another
  * architecture stops in its firmware, without a report.
  */
-import type { LargeFiles } from '@rackwright/platform';
+import type { ConfigProblem, LargeFiles } from '@rackwright/platform';
 import type { NamedFile } from './boot/index.ts';
 
 type Architecture = 'amd64' | 'arm64';
@@ -22,29 +22,31 @@ const packagedFolder = '/usr/lib/rackwright/ramdisk/';
 const missing =
   'those for arm64 are of the package rackwright-ramdisk-arm64: name them under "files"';
 
-/** The problem that the configuration alone shows; begins with the path of its key. Pure. */
-export function architectureProblem({ runner, files }: RunnerFiles): string | undefined {
+/** The problem that the configuration alone shows. Pure. */
+export function architectureProblem({ runner, files }: RunnerFiles): ConfigProblem | undefined {
   if (runner.architecture === 'amd64') return undefined;
   const packaged = files.find(({ name, path }) => {
     return [runner.kernel, runner.initrd].includes(name) && path.startsWith(packagedFolder);
   });
   if (packaged === undefined) return undefined;
-  return `runner.architecture has to be amd64 with ${packaged.path}; ${missing}`;
+  const text = `has to be amd64 with ${packaged.path}; ${missing}`;
+  return { key: 'runner.architecture', text };
 }
 
 /** The problem of the file itself; undefined as well when it is absent or inconclusive. */
 export async function kernelProblem(
   { runner, files }: RunnerFiles,
   disk: Pick<LargeFiles, 'find' | 'read'>,
-): Promise<string | undefined> {
+): Promise<ConfigProblem | undefined> {
   const path = files.find(({ name }) => name === runner.kernel)?.path;
   if (path === undefined || (await disk.find(path)) === undefined) return undefined;
   for await (const head of disk.read(path)) {
     const architecture = kernelArchitecture(head);
     if (architecture === undefined || architecture === runner.architecture) return undefined;
-    const text = `runner.kernel has to be a kernel for ${runner.architecture}`;
+    const right = `has to be a kernel for ${runner.architecture}`;
     const more = runner.architecture === 'arm64' ? `; ${missing}` : '';
-    return `${text}; ${path} is one for ${architecture}${more}`;
+    const text = `${right}; ${path} is one for ${architecture}${more}`;
+    return { key: 'runner.kernel', text };
   }
   return undefined;
 }

@@ -2,7 +2,7 @@
  * The agent's process: reads the command line and the configuration, starts the agent on the real
  * platform, and ends with the signals. Everything else is elsewhere.
  */
-import { errorText, nodeVersionProblem } from '@rackwright/platform';
+import { ConfigError, errorText, nodeVersionProblem } from '@rackwright/platform';
 import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
 import {
   type FailedStarts,
@@ -174,7 +174,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     ...(config.traces === undefined ? {} : { tracesWebClient: nodeWebClient() }),
   };
   const wrongKernel = await kernelProblem(config, nodeLargeFiles());
-  if (wrongKernel !== undefined) throw new Error(wrongKernel);
+  if (wrongKernel !== undefined) throw new ConfigError(wrongKernel);
   const parts = { disk, log, readTree: nodeReadTree };
   const overlaid = await withOverlay(config, parts);
   const agent = await startAgent({ ...overlaid, served: division.served }, platform);

@@ -75,13 +75,14 @@ function entriesOf(tree: readonly TreeEntry[]): CpioEntry[] {
     const path = entry.path.replace(moved, '');
     if (entry.kind === 'folder') continue;
     if (!allowed.test(path)) {
-      throw new ConfigError(
-        `runner.overlay has to be a folder without ${path}; it may hold lib/firmware, ` +
-          'lib/modules, lib/modprobe.d, etc/modprobe.d and usr/share',
-      );
+      const text =
+        `has to be a folder without ${path}; it may hold lib/firmware, lib/modules, ` +
+        'lib/modprobe.d, etc/modprobe.d and usr/share';
+      throw new ConfigError({ key: 'runner.overlay', text });
     }
     if (files.has(path)) {
-      throw new ConfigError(`runner.overlay has to be a folder with one ${path}; it has it twice`);
+      const text = `has to be a folder with one ${path}; it has it twice`;
+      throw new ConfigError({ key: 'runner.overlay', text });
     }
     files.set(path, { ...entry, path });
   }

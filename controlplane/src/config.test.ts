@@ -1,3 +1,4 @@
+import { checkConfig } from '@rackwright/platform/config';
 import { defaultRpcLimits } from '@rackwright/rpc';
 import { describe, expect, test } from 'vitest';
 import { defaultAgentLimits } from './agents/index.ts';
@@ -70,5 +71,44 @@ describe('the configuration', () => {
     ['a: [', 'neither YAML nor JSON'],
   ])('%s is refused with what would be right', (text, message) => {
     expect(() => parseConfig(text)).toThrow(message);
+  });
+
+  test('has all its problems told at once, each with its line', () => {
+    const text = [
+      'agents: {advertise: nowhere}',
+      'names: cp.example',
+      'store: {driver: nats, servers: ["a:1"], replicas: 4}',
+      'secrets:',
+      '  key: {}',
+      'oidc:',
+      '  issuer: http://idp.example',
+      '  audience: rackwright',
+      '  roles:',
+      '    - {value: a, role: admin}',
+      '    - value: b',
+      '      role: viewer',
+      '      racks: [r1, racks/r2]',
+      '      pools: [""]',
+      '  browser: {clientId: x, scopes: ["a b"]}',
+      'traces: {url: "ftp://x"}',
+      'operators: {port: 7441}',
+      '',
+    ].join('\n');
+    const checked = checkConfig(text, parseConfig);
+    const problems = checked.kind === 'bad' ? checked.problems : [];
+    expect(problems.map(({ line, message }) => `${line} ${message}`)).toEqual([
+      '1 agents.advertise has to be "host:port", as agents dial it',
+      '2 names has to be a list of texts',
+      '3 store.replicas has to be 1, 3 or 5',
+      expect.stringMatching(
+        /^5 secrets.key has to name one of file, systemdCredential and command/,
+      ),
+      '7 oidc.issuer has to be an https URL without query, fragment or user',
+      '13 oidc.roles[1].racks[1] "racks/r2" is no id of a rack, as in "r1"',
+      '14 oidc.roles[1].pools[0] has to be the name of a pool',
+      '15 oidc.browser.scopes[0] "a b" is no scope of OAuth 2.0',
+      expect.stringMatching(/^16 traces.url has to be an http/),
+      '17 operators.port has to be another than agents.port',
+    ]);
   });
 });

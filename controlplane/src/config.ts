@@ -4,7 +4,7 @@
  * passwords and keys.
  */
 
-import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import type { ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
 import {
   defaultRpcLimits,
@@ -127,17 +127,23 @@ const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
 
 /** Reads the text of a configuration file. Throws `ConfigError`. */
 export function parseConfig(text: string): ControlPlaneConfig {
-  return readConfigText(text, (reader) => refuseOnePort(readControlPlane(reader)));
+  return readConfigText(text, (reader) => {
+    const config = readControlPlane(reader);
+    refuseOnePort(reader, config);
+    return config;
+  });
 }
 
 function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
   const folder = reader.text('dataFolder', '/var/lib/rackwright');
   const agents = reader.section('agents', (section) => {
     const listen = readListen(section, { address: everywhere, port: agentsPortDefault });
-    const advertise = section.text('advertise', `${bracketed(firstName(reader))}:${listen.port}`);
-    if (!hostAndPort.test(advertise)) {
-      throw new ConfigError('agents.advertise has to be "host:port", as agents dial it');
-    }
+    const advertise = section.textThat(
+      'advertise',
+      (text) => hostAndPort.test(text),
+      '"host:port", as agents dial it',
+      `${bracketed(firstName(reader))}:${listen.port}`,
+    );
     const limits = readLimits(section, [...rpcKeys, ...Object.keys(defaultAgentLimits)], {
       ...listenerLimits,
       ...rackLimits,
@@ -164,7 +170,7 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
     store: reader.section('store', (section) => readStore(section, folder)),
     ...optional(
       'secrets',
-      reader.optionalSection('secrets', (section) => ({ key: section.section('key', readKey) })),
+      reader.optionalSection('secrets', (section) => ({ key: readKey(section) })),
     ),
     identity: reader.section('identity', (section) => ({
       agentCertificateHours: section.whole('agentCertificateHours', [1, 720], 168),
@@ -186,12 +192,11 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
 const namesDefault = ['localhost', '127.0.0.1', '::1'] as const;
 
 /** Two listeners cannot share one port. */
-function refuseOnePort(config: ControlPlaneConfig): ControlPlaneConfig {
-  const { operators, agents } = config;
+function refuseOnePort(reader: ConfigReader, { operators, agents }: ControlPlaneConfig): void {
   const addresses = new Set([operators.address, agents.address]);
   const meet = addresses.size === 1 || addresses.has('0.0.0.0') || addresses.has('::');
-  if (operators.port !== agents.port || operators.port === 0 || !meet) return config;
-  throw new ConfigError('operators.port has to be another than agents.port');
+  if (operators.port !== agents.port || operators.port === 0 || !meet) return;
+  reader.refuse('operators.port', 'has to be another than agents.port');
 }
 
 function firstName(reader: ConfigReader): string {
@@ -239,16 +244,16 @@ const storeReaders: {
 
 const storeDrivers = Object.keys(storeReaders) as StoreDriver[];
 
+const replicaCounts = [1, 3, 5] as const;
+
 function readNats(reader: ConfigReader): StoreConfig {
-  const replicas = reader.whole('replicas', [1, 5], 3);
-  if (replicas !== 1 && replicas !== 3 && replicas !== 5) {
-    throw new ConfigError('store.replicas has to be 1, 3 or 5');
-  }
+  const asked = reader.whole('replicas', [1, 5], 3);
+  const replicas = replicaCounts.find((count) => count === asked);
   return {
     driver: 'nats',
     servers: reader.texts('servers'),
     bucket: reader.text('bucket', 'rackwright'),
-    replicas,
+    replicas: replicas ?? reader.refuse('replicas', 'has to be 1, 3 or 5', 3),
     monitors: reader.texts('monitors', []),
     ...optional('credentialsFile', reader.optionalText('credentialsFile')),
     ...optional('tokenFile', reader.optionalText('tokenFile')),
@@ -257,22 +262,27 @@ function readNats(reader: ConfigReader): StoreConfig {
 }
 
 /** One of `file`, `systemdCredential` and `command`. */
-function readKey(reader: ConfigReader): KeySourceConfig {
+function readKey(secrets: ConfigReader): KeySourceConfig {
+  const [source, ...others] = secrets.section('key', readKeySources);
+  if (source !== undefined && others.length === 0) return source;
+  const list = 'a list: the program, then its arguments';
+  const text = `has to name one of file, systemdCredential and command (${list})`;
+  return secrets.refuse('key', text, { kind: 'command', command: [] });
+}
+
+function readKeySources(reader: ConfigReader): readonly KeySourceConfig[] {
   const path = reader.optionalText('file');
-  const name = reader.optionalText('systemdCredential');
+  const name = reader.optionalTextThat(
+    'systemdCredential',
+    (text) => /^[A-Za-z0-9_.-]{1,255}$/.test(text),
+    'the name of a credential',
+  );
   const command = reader.texts('command', []);
-  const given = [path, name, command[0]].filter((each) => each !== undefined);
-  if (given.length !== 1) {
-    throw new ConfigError(
-      'secrets.key has to name one of file, systemdCredential and command (a list: the program, ' +
-        'then its arguments)',
-    );
-  }
-  if (name !== undefined && !/^[A-Za-z0-9_.-]{1,255}$/.test(name)) {
-    throw new ConfigError('secrets.key.systemdCredential has to be the name of a credential');
-  }
-  if (path !== undefined) return { kind: 'file', path };
-  return name === undefined ? { kind: 'command', command } : { kind: 'systemdCredential', name };
+  return [
+    ...(path === undefined ? [] : [{ kind: 'file', path } as const]),
+    ...(name === undefined ? [] : [{ kind: 'systemdCredential', name } as const]),
+    ...(command[0] === undefined ? [] : [{ kind: 'command', command } as const]),
+  ];
 }
 
 /** Every field of a timing may be overridden; all are whole numbers, times in milliseconds. */

@@ -1,6 +1,6 @@
 /** What systemd does with a service that cannot start: no start follows the other for ever. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { keyOf } from '@rackwright/platform';
+import { type ConfigProblem, problemText } from '@rackwright/platform';
 import { until } from '../lab/processes.ts';
 import type { Site } from '../lab/site.ts';
 import type { Container } from './container.ts';
@@ -9,22 +9,41 @@ import { property, START_WAIT_MS, STATE, untilActive } from './services.ts';
 const SERVICE = 'rackwright-controlplane';
 const COUNT = '/run/rackwright/failed-starts';
 
+interface Wrong {
+  /** The line that is added to the file. */
+  readonly added: string;
+  readonly told: ConfigProblem;
+}
+
+const UNKNOWN: Wrong = {
+  added: 'lgo: {level: info}',
+  told: { key: 'lgo', text: 'is no key of this configuration; did you mean log?' },
+};
+
 /** Wrong for itself, and wrong beside the rest; what is told of it. */
-const WRONG = {
+const WRONG: Readonly<Record<string, readonly Wrong[]>> = {
   agent: [
-    ['lgo: {level: info}', 'lgo is no key of this configuration; did you mean log?'],
-    ['http: {port: 7443}', 'http.port has to be another than runner.port'],
+    UNKNOWN,
+    {
+      added: 'http: {port: 7443}',
+      told: { key: 'http.port', text: 'has to be another than runner.port' },
+    },
   ],
   controlplane: [
-    ['lgo: {level: info}', 'lgo is no key of this configuration; did you mean log?'],
-    ['operators: {port: 7441}', 'operators.port has to be another than agents.port'],
+    UNKNOWN,
+    {
+      added: 'operators: {port: 7441}',
+      told: { key: 'operators.port', text: 'has to be another than agents.port' },
+    },
   ],
-} as const;
+};
 
 /** What is wrong in a configuration is told with its line, and only a person starts it again. */
 export async function checkConfigurations({ findings }: Site, container: Container): Promise<void> {
-  const tried = Object.entries(WRONG).flatMap(([name, all]) => all.map((one) => [name, ...one]));
-  for (const [name = '', added = '', told = ''] of tried) {
+  const tried = Object.entries(WRONG).flatMap(([name, all]) =>
+    all.map((one) => ({ name, ...one })),
+  );
+  for (const { name, added, told } of tried) {
     const service = `rackwright-${name}`;
     const file = `/etc/rackwright/${name}.yaml`;
     const path = container.path(file);
@@ -32,9 +51,9 @@ export async function checkConfigurations({ findings }: Site, container: Contain
     const line = text.split('\n').length;
     writeFileSync(path, `${text}${added}\n`);
     const { code, err } = await container.attempt([service, '--check-config']);
-    const message = `${file}:${line}: ${told}\n`;
+    const message = `${file}:${line}: ${problemText(told)}\n`;
     const isTold = code === 2 && err === message;
-    findings.check(`${name}: a wrong ${keyOf(told)} is told`, isTold, `${code} ${err}`);
+    findings.check(`${name}: a wrong ${told.key} is told`, isTold, `${code} ${err}`);
     const { code: started } = await container.attempt(['systemctl', 'restart', service]);
     findings.check(`${name}: it does not start with it`, started !== 0);
     const state = await property(container, service, 'ActiveState');

@@ -24,7 +24,6 @@ export const exportsForTests: Readonly<Record<string, readonly string[]>> = {
   'controlplane/src/host/diagram.ts': ['stateDiagram'],
   'controlplane/src/records/decoded.ts': ['freezeShared'],
   'packages/console/src/logic/sign-in-failure.ts': ['signInReasons'],
-  'packages/dhcp/src/mac.ts': ['asMac'],
   'packages/erasure/src/signature.ts': ['publicKeyOf'],
   'packages/messages/src/failures.ts': ['hostRefusalNames', 'transientNames'],
   'packages/oci/src/disk/write.ts': ['writeHostIndex'],

@@ -3,8 +3,8 @@
  * started. It is checked once at the start, so no request can meet an invalid setting.
  */
 
-import { type AddressPlan, subnetHas, subnetsMeet } from '@rackwright/dhcp';
-import { bad, type Read } from '@rackwright/platform';
+import { type AddressPlan, type MadeAddressPlan, subnetHas, subnetsMeet } from '@rackwright/dhcp';
+import { type ConfigProblem, problemText } from '@rackwright/platform';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { addressPlanOf, type DhcpConfig, subnetProblem } from './dhcp-config.ts';
 import type { BootProfile, Loaders } from './profiles.ts';
@@ -180,11 +180,11 @@ export function checkBootConfig(config: BootConfig): void {
     ...unless(isPort, 'runner.agentPort', `from 1 to ${portMax}`),
     ...unless(/^[0-9a-f]{64}$/i.test(fingerprint), 'runner.fingerprint', '64 hex digits'),
   ];
-  if (problem !== undefined) throw new Error(`boot configuration: ${problem}`);
+  if (problem !== undefined) throw new Error(`boot configuration: ${problemText(problem)}`);
 }
 
-/** Everything that cannot work; each begins with the path of its key. Pure. */
-export function bootProblems(config: BootConfigSettings): readonly string[] {
+/** Everything that cannot work. Pure. */
+export function bootProblems(config: BootConfigSettings): readonly ConfigProblem[] {
   const { runner, bootProfiles = [] } = config;
   const loaderNames = new Set(config.loaderFiles.map(({ name }) => name));
   const fileNames = new Set(config.files.map(({ name }) => name));
@@ -210,7 +210,11 @@ export function bootProblems(config: BootConfigSettings): readonly string[] {
   ];
 }
 
-function loaderProblems(at: string, loaders: Loaders, names: ReadonlySet<string>): string[] {
+function loaderProblems(
+  at: string,
+  loaders: Loaders,
+  names: ReadonlySet<string>,
+): readonly ConfigProblem[] {
   return Object.entries(loaders).flatMap(([platform, name]) =>
     unless(names.has(name), `${at}.${platform}`, 'a name among loaderFiles'),
   );
@@ -219,7 +223,7 @@ function loaderProblems(at: string, loaders: Loaders, names: ReadonlySet<string>
 function mediaProblems(
   media: VirtualMediaConfig | undefined,
   names: ReadonlySet<string>,
-): string[] {
+): readonly ConfigProblem[] {
   if (media === undefined) return [];
   const { loaders, address } = media;
   const isAddress = address === undefined || ipv4.test(address);
@@ -234,11 +238,11 @@ function mediaProblems(
 function raspberryPiProblems(
   raspberryPi: RaspberryPiConfig | undefined,
   loaderNames: ReadonlySet<string>,
-): string[] {
+): readonly ConfigProblem[] {
   if (raspberryPi === undefined) return [];
   const { files } = raspberryPi;
   const taken = new Set(loaderNames);
-  const problems = unless(files.length > 0, 'raspberryPi.files', 'at least one');
+  const problems = [...unless(files.length > 0, 'raspberryPi.files', 'at least one')];
   for (const [index, { name }] of files.entries()) {
     const at = `raspberryPi.files[${index}].name`;
     const shown = JSON.stringify(name);
@@ -256,7 +260,7 @@ function raspberryPiProblems(
   return problems;
 }
 
-function argumentProblems(at: string, args: readonly string[]): string[] {
+function argumentProblems(at: string, args: readonly string[]): readonly ConfigProblem[] {
   return args.flatMap((argument) => {
     const right = `words without spaces, unlike ${JSON.stringify(argument)}`;
     return unless(safeArgument.test(argument), at, right);
@@ -282,7 +286,7 @@ export function httpListen({ http, interfaces }: Pick<BootConfig, 'http' | 'inte
   return { address: by6 ? everywhere6 : http.address, port };
 }
 
-function fileProblems({ loaderFiles, files }: BootConfigSettings): string[] {
+function fileProblems({ loaderFiles, files }: BootConfigSettings): readonly ConfigProblem[] {
   const all = Object.entries({ loaderFiles, files }).flatMap(([key, some]) =>
     some.map(({ name }, index) => ({ name, at: `${key}[${index}].name` })),
   );
@@ -296,7 +300,7 @@ function fileProblems({ loaderFiles, files }: BootConfigSettings): string[] {
   });
 }
 
-function interfaceProblems({ interfaces, tftp }: BootConfigSettings): string[] {
+function interfaceProblems({ interfaces, tftp }: BootConfigSettings): readonly ConfigProblem[] {
   const named = new Set(interfaces.map(({ name }) => name));
   const areNamed = named.size === interfaces.length && (named.size === 1 || !named.has(undefined));
   const addresses = new Set(interfaces.map(({ serverAddress }) => serverAddress));
@@ -307,15 +311,17 @@ function interfaceProblems({ interfaces, tftp }: BootConfigSettings): string[] {
   ];
   if (none !== undefined) return [none];
   const plans: PlannedInterface[] = [];
-  const problems: string[] = [];
+  const problems: ConfigProblem[] = [];
   for (const [index, one] of interfaces.entries()) {
     const at = one.name === undefined ? '' : `interfaces[${index}].`;
     const right = 'a dotted IPv4 address';
     problems.push(...unless(ipv4.test(one.serverAddress), `${at}serverAddress`, right));
     problems.push(...portProblems(one, at, tftp));
     const made = planOf(one);
-    if (made?.kind === 'bad') problems.push(`${at}dhcp.${made.problem}`);
-    else if (made !== undefined) plans.push({ one, at, plan: made.value });
+    if (made?.kind === 'bad') {
+      const { key, text } = made.problem;
+      problems.push({ key: `${at}dhcp.${key}`, text });
+    } else if (made !== undefined) plans.push({ one, at, plan: made.value });
   }
   return [...problems, ...meetingProblems(interfaces, plans)];
 }
@@ -331,7 +337,7 @@ interface PlannedInterface {
 function meetingProblems(
   interfaces: readonly BootInterface[],
   plans: readonly PlannedInterface[],
-): readonly string[] {
+): readonly ConfigProblem[] {
   return plans.flatMap(({ one, at, plan: { subnet } }, index) => {
     const network = `${at}dhcp.subnet.network`;
     const other = plans.slice(index + 1).find(({ plan }) => subnetsMeet(subnet, plan.subnet));
@@ -344,7 +350,7 @@ function meetingProblems(
 }
 
 /** One socket receives both. */
-function listen6Problems({ interfaces, http }: BootConfigSettings): string[] {
+function listen6Problems({ interfaces, http }: BootConfigSettings): readonly ConfigProblem[] {
   const by6 = interfaces.map(({ serverAddress6 }) => serverAddress6).filter((one) => one);
   const areOwn = new Set(by6).size === by6.length;
   const isEverywhere = by6.length === 0 || http.address === everywhere;
@@ -359,7 +365,7 @@ function portProblems(
   { dhcp }: BootInterface,
   at: string,
   tftp: BootConfig['tftp'],
-): readonly string[] {
+): readonly ConfigProblem[] {
   if (dhcp.mode === 'off') return [];
   const pxe = { address: dhcp.pxeAddress, port: dhcp.pxePort };
   return [
@@ -380,18 +386,15 @@ export function portsClash(one: Listen, other: Listen): boolean {
   return one.address === other.address || [one.address, other.address].includes(everywhere);
 }
 
-/**
- * The plan of an interface that gives addresses; the problem is what is wrong with it, without
- * "dhcp.".
- */
-function planOf({ dhcp, serverAddress }: BootInterface): Read<AddressPlan> | undefined {
+/** The plan of an interface that gives addresses; the key of a problem is one of its `dhcp`. */
+function planOf({ dhcp, serverAddress }: BootInterface): MadeAddressPlan | undefined {
   if (dhcp.mode !== 'reservation') return undefined;
   const plan = addressPlanOf(dhcp, serverAddress);
   if (plan.kind === 'bad') return plan;
   const problem = subnetProblem(dhcp.subnet, plan.value);
-  return problem === undefined ? plan : bad(problem);
+  return problem === undefined ? plan : { kind: 'bad', problem };
 }
 
-function unless(holds: boolean, name: string, right: string): string[] {
-  return holds ? [] : [`${name} has to be ${right}`];
+function unless(holds: boolean, key: string, right: string): readonly ConfigProblem[] {
+  return holds ? [] : [{ key, text: `has to be ${right}` }];
 }

@@ -1,5 +1,4 @@
 import { asMac } from '@rackwright/dhcp';
-import { problemIn } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import {
   addressPlanOf,
@@ -30,7 +29,7 @@ const good: ReservationDhcpConfig = {
 
 function planOf(config: ReservationDhcpConfig) {
   const plan = addressPlanOf(config, '10.77.0.1');
-  if (plan.kind === 'bad') throw new Error(plan.problem);
+  if (plan.kind === 'bad') throw new Error(plan.problem.text);
   return plan.value;
 }
 
@@ -45,21 +44,28 @@ describe('the addresses of others are not given to hosts:', () => {
     ['a DNS server', '10.77.0.2'],
   ])('a range does not hold the address of %s', (whose, address) => {
     const range = { first: address, last: address };
-    expect(problemIn(addressPlanOf({ ...good, range }, '10.77.0.1'))).toBe(
-      `range must not contain ${address}, the address of ${whose}`,
-    );
+    expect(addressPlanOf({ ...good, range }, '10.77.0.1')).toEqual({
+      kind: 'bad',
+      problem: { key: 'range', text: `must not contain ${address}, the address of ${whose}` },
+    });
   });
 });
 
-test.each<[string, Partial<SubnetConfig>, RegExp]>([
-  ['a router elsewhere', { routers: ['10.78.0.1'] }, /^subnet.routers 10.78.0.1 must be in/],
-  ['a router that is a name', { routers: ['gateway'] }, /^subnet.routers gateway must be in/],
-  ['a name for a DNS server', { dnsServers: ['dns'] }, /^subnet.dnsServers dns must be an IPv4/],
-  ['too many routers', { routers: Array(9).fill('10.77.0.254') }, /at most 8 each/],
-  ['no domain', { domainName: 'a b' }, /^subnet.domainName "a b" must be a domain name/],
-  ['a lease of no time', { leaseSeconds: 0 }, /^subnet.leaseSeconds must be from 60/],
-  ['half a second', { leaseSeconds: 60.5 }, /^subnet.leaseSeconds must be from 60/],
-])('the reader refuses %s', (_name, change, problem) => {
-  expect(subnetProblem({ ...subnet, ...change }, planOf(good))).toMatch(problem);
+const nine = (address: string): string[] => Array(9).fill(address);
+
+test.each<[string, Partial<SubnetConfig>, keyof SubnetConfig, RegExp]>([
+  ['a router elsewhere', { routers: ['10.78.0.1'] }, 'routers', /^10.78.0.1 must be in/],
+  ['a router that is a name', { routers: ['gateway'] }, 'routers', /^gateway must be in/],
+  ['a name for a DNS server', { dnsServers: ['dns'] }, 'dnsServers', /^dns must be an IPv4/],
+  ['too many routers', { routers: nine('10.77.0.254') }, 'routers', /^must be at most 8$/],
+  ['too many DNS servers', { dnsServers: nine('10.77.0.2') }, 'dnsServers', /^must be at most 8$/],
+  ['no domain', { domainName: 'a b' }, 'domainName', /^"a b" must be a domain name/],
+  ['a lease of no time', { leaseSeconds: 0 }, 'leaseSeconds', /^must be from 60/],
+  ['half a second', { leaseSeconds: 60.5 }, 'leaseSeconds', /^must be from 60/],
+])('the reader refuses %s', (_name, change, key, text) => {
+  expect(subnetProblem({ ...subnet, ...change }, planOf(good))).toEqual({
+    key: `subnet.${key}`,
+    text: expect.stringMatching(text),
+  });
   expect(subnetProblem(subnet, planOf(good))).toBeUndefined();
 });

@@ -5,10 +5,11 @@ import {
   type AddressRange,
   addressNumber,
   type Mac,
+  type MadeAddressPlan,
   makeAddressPlan,
   subnetHas,
 } from '@rackwright/dhcp';
-import { type Read } from '@rackwright/platform';
+import type { ConfigProblem } from '@rackwright/platform';
 
 export interface DhcpListen {
   /** 0.0.0.0: Linux gives broadcasts to no socket that is bound to one address. */
@@ -87,11 +88,11 @@ export const otherServerDefault = { quietMs: 300_000, probeMs: 60_000 } as const
 /** More would be of no use to a client and might not fit the answer. */
 const serversMax = 8;
 
-/** The addresses to give; the problem is which setting is wrong, without "dhcp.". */
+/** The addresses to give; the key of a problem is one of the section `dhcp`. */
 export function addressPlanOf(
   { subnet, reservations, range, discovery }: ReservationDhcpConfig,
   serverAddress: string,
-): Read<AddressPlan> {
+): MadeAddressPlan {
   const settings = {
     network: subnet.network,
     reservations,
@@ -105,22 +106,23 @@ export function addressPlanOf(
   ]);
 }
 
-/** What is wrong with the rest of the subnet, without "dhcp.". */
+/** What is wrong with the rest of the subnet; the key is one of the section `dhcp`. */
 export function subnetProblem(
   { routers, dnsServers, domainName, leaseSeconds }: SubnetConfig,
   plan: AddressPlan,
-): string | undefined {
+): ConfigProblem | undefined {
+  const of = (key: keyof SubnetConfig, text: string) => ({ key: `subnet.${key}`, text });
   const stranger = routers.find((router) => !subnetHas(plan.subnet, router));
-  if (stranger !== undefined) return `subnet.routers ${stranger} must be in the network`;
+  if (stranger !== undefined) return of('routers', `${stranger} must be in the network`);
   const noAddress = dnsServers.find((server) => addressNumber(server) === undefined);
-  if (noAddress !== undefined) return `subnet.dnsServers ${noAddress} must be an IPv4 address`;
-  if (Math.max(routers.length, dnsServers.length) > serversMax) {
-    return `subnet.routers and subnet.dnsServers must be at most ${serversMax} each`;
-  }
+  if (noAddress !== undefined) return of('dnsServers', `${noAddress} must be an IPv4 address`);
+  const tooMany = `must be at most ${serversMax}`;
+  if (routers.length > serversMax) return of('routers', tooMany);
+  if (dnsServers.length > serversMax) return of('dnsServers', tooMany);
   if (domainName !== undefined && !/^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$/.test(domainName)) {
-    return `subnet.domainName ${JSON.stringify(domainName)} must be a domain name`;
+    return of('domainName', `${JSON.stringify(domainName)} must be a domain name`);
   }
   const [least, most] = leaseSecondsLimits;
   const fits = Number.isInteger(leaseSeconds) && leaseSeconds >= least && leaseSeconds <= most;
-  return fits ? undefined : `subnet.leaseSeconds must be from ${least} to ${most}`;
+  return fits ? undefined : of('leaseSeconds', `must be from ${least} to ${most}`);
 }

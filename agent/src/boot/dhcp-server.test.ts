@@ -63,7 +63,7 @@ class Rig {
     const memory = () => ({ snapshot: { generation: 1, hosts }, grants: [] });
     const onNetboot = (one: NetbootObservation) => void this.observed.push(one);
     const made = addressPlanOf(dhcp, serverAddress);
-    if (made.kind === 'bad') throw new Error(made.problem);
+    if (made.kind === 'bad') throw new Error(made.problem.text);
     const plan = made.value;
     return DhcpServer.open({
       ...{ disk: this.disk.open().disk, clock, log, path: dhcp.leasesPath, memory, dhcp },

@@ -17,7 +17,15 @@ import {
   readServerRequest,
   type ServerRequest,
 } from '@rackwright/dhcp';
-import type { Clock, Disk, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
+import {
+  type Clock,
+  type Disk,
+  type Log,
+  problemText,
+  type Udp,
+  type UdpPeer,
+  type UdpSocket,
+} from '@rackwright/platform';
 import type { BootEvents } from './boot-events.ts';
 import { addressPlanOf, type ProxyDhcpConfig, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
@@ -112,7 +120,9 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     serverAddress,
   } = options;
   const made = addressPlanOf(dhcp, serverAddress);
-  if (made.kind === 'bad') throw new Error(`boot configuration: dhcp.${made.problem}`);
+  if (made.kind === 'bad') {
+    throw new Error(`boot configuration: dhcp.${problemText(made.problem)}`);
+  }
   const plan = made.value;
   const { leaseSeconds, routers, dnsServers, domainName } = dhcp.subnet;
   const subnet = { leaseSeconds, routers, nameServers: dnsServers };

@@ -85,13 +85,13 @@ test('HTTP has to listen everywhere, and two interfaces have two addresses', () 
   const loaderFiles = ['undionly.kpxe', 'snponly.efi'].map((name) => ({ name, path: name }));
   const all = { ...one, files, loaderFiles };
   expect(bootProblems(all)).toEqual([
-    'http.address has to be 0.0.0.0, the default, with serverAddress6',
+    { key: 'http.address', text: 'has to be 0.0.0.0, the default, with serverAddress6' },
   ]);
   const two = [
     { ...first, name: 'one' },
     { ...first, name: 'two', serverAddress: other },
   ];
   expect(bootProblems({ ...all, interfaces: two, http })).toEqual([
-    'interfaces has to be with a serverAddress6 each, or none',
+    { key: 'interfaces', text: 'has to be with a serverAddress6 each, or none' },
   ]);
 });

@@ -47,7 +47,7 @@ class Rig {
 function plan(): AddressPlan {
   const range = { first: '10.77.0.10', last: '10.77.0.20' };
   const made = makeAddressPlan({ network: '10.77.0.0/24', reservations: [], range }, []);
-  if (made.kind === 'bad') throw new Error(made.problem);
+  if (made.kind === 'bad') throw new Error(made.problem.text);
   return made.value;
 }
 

@@ -11,6 +11,7 @@
 import {
   type AddressPlan,
   addressNumber,
+  asMac,
   canonicalMac,
   isInPlan,
   type Lease,
@@ -19,14 +20,7 @@ import {
   type Mac,
   type SetAside,
 } from '@rackwright/dhcp';
-import {
-  type Cancel,
-  type Clock,
-  ConfigError,
-  ConfigReader,
-  type Disk,
-  type Log,
-} from '@rackwright/platform';
+import { type Cancel, type Clock, ConfigReader, type Disk, type Log } from '@rackwright/platform';
 
 /** At most one write in this time, however many clients there are. */
 const writeSpacingMs = 1_000;
@@ -177,7 +171,7 @@ export function formatLeases({ leases, setAside }: LeaseRecords, writtenAtMs: nu
   return `${JSON.stringify(lines, null, 1)}\n`;
 }
 
-/** Throws an Error that says what is wrong. */
+/** Throws a ConfigError that says what is wrong, or a SyntaxError. */
 export function parseLeases(text: string): WrittenLeases {
   const reader = new ConfigReader(JSON.parse(text));
   reader.whole('version', [formatVersion, formatVersion]);
@@ -194,12 +188,12 @@ export function parseLeases(text: string): WrittenLeases {
 }
 
 function readOwner(reader: ConfigReader): { readonly mac: Mac; readonly address: string } {
-  const mac = canonicalMac(reader.text('mac'));
-  const address = reader.text('address');
-  if (mac === undefined || addressNumber(address) === undefined) {
-    throw new ConfigError('a lease without a MAC and an address');
-  }
-  return { mac, address };
+  const isMac = (text: string) => canonicalMac(text) !== undefined;
+  const isAddress = (text: string) => addressNumber(text) !== undefined;
+  return {
+    mac: asMac(reader.textThat('mac', isMac, 'a MAC')),
+    address: reader.textThat('address', isAddress, 'an IPv4 address'),
+  };
 }
 
 function readTime(reader: ConfigReader, key: string): number {

@@ -1,6 +1,6 @@
 /** The part of the configuration that names an identity provider. */
 import { isChosenId, Role } from '@rackwright/messages';
-import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import type { ConfigReader } from '@rackwright/platform';
 import type { Scope } from './principal.ts';
 
 /** The role that a value of the roles claim grants. */
@@ -44,18 +44,14 @@ const rolesOf = { viewer: Role.VIEWER, operator: Role.OPERATOR, admin: Role.ADMI
 const skewSecondsMax = 300;
 const rolesMax = 256;
 
-/** Reads the section `oidc`. Throws `ConfigError`. */
+/** Reads the section `oidc`. */
 export function readOidc(reader: ConfigReader): OidcConfig {
-  const issuer = reader.text('issuer');
-  const url = URL.parse(issuer);
-  const isPlain = url?.search === '' && url.hash === '' && url.username === '';
-  if (url?.protocol !== 'https:' || !isPlain) {
-    throw new ConfigError('oidc.issuer has to be an https URL without query, fragment or user');
-  }
+  const form = 'an https URL without query, fragment or user';
+  const issuer = reader.textThat('issuer', isIssuer, form);
   const caFile = reader.optionalText('caFile');
   const roles = reader.sections('roles', readRole);
   if (roles.length === 0 || roles.length > rolesMax) {
-    throw new ConfigError(`oidc.roles has to have 1 to ${rolesMax} entries`);
+    reader.refuse('roles', `has to have 1 to ${rolesMax} entries`);
   }
   const browser = reader.optionalSection('browser', readBrowser);
   return {
@@ -70,12 +66,18 @@ export function readOidc(reader: ConfigReader): OidcConfig {
   };
 }
 
+function isIssuer(text: string): boolean {
+  const url = URL.parse(text);
+  const isPlain = url?.search === '' && url.hash === '' && url.username === '';
+  return url?.protocol === 'https:' && isPlain;
+}
+
 function readBrowser(reader: ConfigReader): OidcBrowserConfig {
   const secretFile = reader.optionalText('clientSecretFile');
   const scopes = reader.texts('scopes', ['openid', 'profile', 'email']);
-  const wrong = scopes.find((each) => !/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(each));
-  if (wrong !== undefined) {
-    throw new ConfigError(`oidc.browser.scopes: ${JSON.stringify(wrong)} is no scope of OAuth 2.0`);
+  for (const [index, scope] of scopes.entries()) {
+    if (/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(scope)) continue;
+    reader.refuse(`scopes[${index}]`, `${JSON.stringify(scope)} is no scope of OAuth 2.0`);
   }
   return {
     clientId: reader.text('clientId'),
@@ -88,12 +90,14 @@ function readRole(reader: ConfigReader): ClaimedRole {
   const value = reader.text('value');
   const name = reader.oneOf('role', roleNames);
   const racks = reader.texts('racks', []);
-  const wrong = racks.find((each) => !isChosenId(each));
-  if (wrong !== undefined) {
-    throw new ConfigError(`oidc.roles: ${JSON.stringify(wrong)} is no id of a rack, as in "r1"`);
+  for (const [index, rack] of racks.entries()) {
+    if (isChosenId(rack)) continue;
+    reader.refuse(`racks[${index}]`, `${JSON.stringify(rack)} is no id of a rack, as in "r1"`);
   }
   const pools = reader.texts('pools', []);
-  if (pools.includes('')) throw new ConfigError('oidc.roles: a pool has to have a name');
+  for (const [index, pool] of pools.entries()) {
+    if (pool === '') reader.refuse(`pools[${index}]`, 'has to be the name of a pool');
+  }
   const scope = { racks: racks.map((each) => `racks/${each}`), pools };
   const isFullAdmin = name === 'admin' && racks.length === 0 && pools.length === 0;
   return { value, role: rolesOf[name], scope, isFullAdmin };

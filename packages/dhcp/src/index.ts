@@ -29,6 +29,7 @@ export {
   type AddressPlan,
   type AddressPlanSettings,
   isInPlan,
+  type MadeAddressPlan,
   makeAddressPlan,
   type Reservation,
   type TakenAddress,

@@ -5,56 +5,65 @@
  * 2. A value of the wrong shape is refused with its path and what would be right.
  * 3. `readConfiguration` goes on after a problem, and reports all of them at once.
  */
+
+/** One thing that is wrong with a configuration. */
+export interface ConfigProblem {
+  /** The path of the key, `files[1].name`; '' for the whole file. */
+  readonly key: string;
+  /** What is wrong and what would be right, as said after the key: "has to be 1, 3 or 5". */
+  readonly text: string;
+}
+
+/** The problem as people read it: the path of its key, then its text. */
+export function problemText({ key, text }: ConfigProblem): string {
+  return key === '' ? text : `${key} ${text}`;
+}
+
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  /** Each begins with the path of its key. */
-  readonly problems: readonly string[];
+  readonly problems: readonly ConfigProblem[];
 
-  constructor(problems: string | readonly string[], options?: ErrorOptions) {
-    const all = typeof problems === 'string' ? [problems] : problems;
-    super(all.join('\n'), options);
+  constructor(problems: ConfigProblem | readonly ConfigProblem[], options?: ErrorOptions) {
+    const all = 'key' in problems ? [problems] : problems;
+    super(all.map(problemText).join('\n'), options);
     this.problems = all;
   }
 }
 
-/** Reads all of `value` by `read`; throws one ConfigError with everything that is wrong. */
+/**
+ * Reads all of `value` by `read`, which refuses what it finds wrong through its reader; throws one
+ * ConfigError with everything that is wrong.
+ */
 export function readConfiguration<T>(value: unknown, read: (reader: ConfigReader) => T): T {
-  const problems: string[] = [];
-  try {
-    const reader = new ConfigReader(value, '', problems);
-    const config = read(reader);
-    reader.end();
-    if (problems.length === 0) return config;
-  } catch (cause) {
-    if (!(cause instanceof ConfigError)) throw cause;
-    // The value read in place of a wrong one may be wrong as well: such a problem is not repeated.
-    const known = new Set(problems.map(keyOf));
-    problems.push(...cause.problems.filter((problem) => !known.has(keyOf(problem))));
-    throw new ConfigError(problems, { cause });
-  }
-  throw new ConfigError(problems);
+  const found: FoundProblems = new Map();
+  const reader = new ConfigReader(value, '', found);
+  const config = read(reader);
+  reader.end();
+  if (found.size > 0) throw new ConfigError([...found.values()]);
+  return config;
 }
 
-/** The path of the key that a problem begins with. */
-export function keyOf(problem: string): string {
-  return problem.split(/:? /, 1)[0] ?? '';
-}
+/** The first problem of each key, by its path. */
+type FoundProblems = Map<string, ConfigProblem>;
 
 export class ConfigReader {
   readonly #path: string;
   readonly #values: Readonly<Record<string, unknown>>;
   readonly #asked = new Set<string>();
   readonly #sections: ConfigReader[] = [];
-  readonly #problems: string[] | undefined;
+  readonly #found: FoundProblems | undefined;
 
   /**
-   * `path` is '' for the whole file. Undefined counts as an empty section. With `problems`, each
+   * `path` is '' for the whole file. Undefined counts as an empty section. With `found`, each
    * problem is added there and a harmless value is read in its place; otherwise it is thrown.
    */
-  constructor(value: unknown, path = '', problems?: string[]) {
+  constructor(value: unknown, path = '', found?: FoundProblems) {
     this.#path = path;
-    this.#problems = problems;
-    if (value !== undefined && !isRecord(value)) throw wrong(path || 'the file', 'a mapping');
+    this.#found = found;
+    if (value !== undefined && !isRecord(value)) {
+      const text = path === '' ? 'the file has to be a mapping' : 'has to be a mapping';
+      throw new ConfigError({ key: path, text });
+    }
     this.#values = value ?? {};
   }
 
@@ -109,7 +118,7 @@ export class ConfigReader {
   }
 
   section<T>(key: string, read: (section: ConfigReader) => T): T {
-    return this.#section(this.#take(key), this.#at(key), read);
+    return this.#section(this.#take(key), key, read);
   }
 
   optionalSection<T>(key: string, read: (section: ConfigReader) => T): T | undefined {
@@ -118,13 +127,29 @@ export class ConfigReader {
 
   sections<T>(key: string, read: (section: ConfigReader) => T): readonly T[] {
     const value = this.#take(key) ?? [];
-    if (!Array.isArray(value)) return this.#fail(wrong(this.#at(key), 'a list'), []);
-    return value.map((item, index) => this.#section(item, `${this.#at(key)}[${index}]`, read));
+    if (!Array.isArray(value)) return this.refuse(key, 'has to be a list', []);
+    return value.map((item, index) => this.#section(item, `${key}[${index}]`, read));
   }
 
-  /** Refuses a withdrawn key, and names its replacement. */
+  /** Refuses a key that may not stand here, or no longer, and says what to do instead. */
   withdrawn(key: string, instead: string): void {
-    if (this.#has(key)) this.#fail(new ConfigError(`${this.#at(key)} ${instead}`), undefined);
+    if (this.#has(key)) this.refuse(key, instead);
+  }
+
+  /**
+   * Refuses the value of a key, for a check that no other method makes. `key` may go deeper, as in
+   * `racks[0]`. The result is what to read in place of the value.
+   */
+  refuse(key: string, text: string): void;
+  refuse<T>(key: string, text: string, instead: T): T;
+  refuse<T>(key: string, text: string, instead?: T): T | undefined {
+    const path = this.#at(key);
+    const problem = { key: path, text };
+    if (this.#found === undefined) throw new ConfigError(problem);
+    // The value read in place of a wrong one may be wrong as well: the first problem is the true
+    // one.
+    if (!this.#found.has(path)) this.#found.set(path, problem);
+    return instead;
   }
 
   /** Refuses every key that was not read, here and in the sections below. */
@@ -133,16 +158,18 @@ export class ConfigReader {
       if (this.#asked.has(key)) continue;
       const near = nearestName(key, [...this.#asked]);
       const hint = near === undefined ? '' : `; did you mean ${near}?`;
-      const text = `${this.#at(key)} is no key of this configuration${hint}`;
-      this.#fail(new ConfigError(text), undefined);
+      this.refuse(pathPart(key), `is no key of this configuration${hint}`);
     }
     for (const section of this.#sections) section.end();
   }
 
-  #section<T>(value: unknown, path: string, read: (section: ConfigReader) => T): T {
+  #section<T>(value: unknown, key: string, read: (section: ConfigReader) => T): T {
+    const path = this.#at(key);
     const usable = value === undefined || isRecord(value);
-    if (!usable) this.#fail(wrong(path, 'a mapping'), undefined);
-    const section = new ConfigReader(usable ? value : undefined, path, this.#problems);
+    if (!usable) this.refuse(key, 'has to be a mapping');
+    // What is missing in something else than a mapping is not told as well.
+    const found = usable ? this.#found : new Map();
+    const section = new ConfigReader(usable ? value : undefined, path, found);
     this.#sections.push(section);
     return read(section);
   }
@@ -156,17 +183,10 @@ export class ConfigReader {
   ): T {
     const value = this.#take(key) ?? fallback;
     if (value === undefined) {
-      const missing = new ConfigError(`${this.#at(key)} is missing: give ${form}`);
-      return this.#fail(missing, harmless);
+      return this.refuse(key, `is missing: give ${form}`, harmless);
     }
     const accepted = accept(value);
-    return accepted ?? this.#fail(wrong(this.#at(key), form), fallback ?? harmless);
-  }
-
-  #fail<T>(problem: ConfigError, instead: T): T {
-    if (this.#problems === undefined) throw problem;
-    this.#problems.push(...problem.problems);
-    return instead;
+    return accepted ?? this.refuse(key, `has to be ${form}`, fallback ?? harmless);
   }
 
   #take(key: string): unknown {
@@ -181,6 +201,17 @@ export class ConfigReader {
   #at(key: string): string {
     return this.#path === '' ? key : `${this.#path}.${key}`;
   }
+}
+
+/** The key as a part of a path: in quotes if it could be taken for a longer path, or for none. */
+function pathPart(key: string): string {
+  return /^[^."[\]]+$/.test(key) ? key : JSON.stringify(key);
+}
+
+/** The keys and indices of a path, from the outermost one. */
+export function pathParts(path: string): readonly string[] {
+  const parts = path.match(/"(?:[^"\\]|\\.)*"|[^."[\]]+/g) ?? [];
+  return parts.map((part) => (part.startsWith('"') ? String(JSON.parse(part)) : part));
 }
 
 /** The candidate that takes the fewest edits, unless even that one is a different word. */
@@ -210,8 +241,4 @@ function editDistance(from: string, to: string): number {
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function wrong(path: string, form: string): ConfigError {
-  return new ConfigError(`${path} has to be ${form}`);
 }

@@ -11,9 +11,10 @@ export { networkOf } from './caller-network.ts';
 export type { Cancel, Clock } from './clock.ts';
 export {
   ConfigError,
+  type ConfigProblem,
   ConfigReader,
-  keyOf,
   nearestName,
+  problemText,
   readConfiguration,
 } from './config-reader.ts';
 export { type ContentRange, parseContentRange } from './content-range.ts';

@@ -56,10 +56,17 @@ export interface TakenAddress {
 export const rangeAddressesMax = 1_024;
 export const reservationsMax = 4_096;
 
+/** A setting that is wrong. */
+export interface AddressPlanProblem {
+  /** The path of its key in the section of DHCP, `subnet.network`. */
+  readonly key: string;
+  /** What is wrong and what would be right, as said after the key. */
+  readonly text: string;
+}
+
 export type MadeAddressPlan =
   | { readonly kind: 'value'; readonly value: AddressPlan }
-  /** `problem` says which setting is wrong and what would be right. */
-  | { readonly kind: 'bad'; readonly problem: string };
+  | { readonly kind: 'bad'; readonly problem: AddressPlanProblem };
 
 export function makeAddressPlan(
   settings: AddressPlanSettings,
@@ -67,7 +74,7 @@ export function makeAddressPlan(
 ): MadeAddressPlan {
   const subnet = parseSubnet(settings.network);
   if (subnet === undefined) {
-    return bad(`subnet.network ${settings.network} must be a network like 10.77.0.0/24`);
+    return bad('subnet.network', `${settings.network} must be a network like 10.77.0.0/24`);
   }
   const { reservations, range, discovery } = settings;
   const problem =
@@ -75,9 +82,9 @@ export function makeAddressPlan(
     rangeProblem('range', range, settings.network, subnet, taken) ??
     rangeProblem('discovery', discovery, settings.network, subnet, taken) ??
     overlapProblem(range, discovery);
-  if (problem !== undefined) return bad(problem);
+  if (problem !== undefined) return { kind: 'bad', problem };
   if (reservations.length === 0 && range === undefined && discovery === undefined) {
-    return bad('reservations, range or discovery must give at least one address');
+    return bad('reservations', 'must give at least one address, or else range or discovery');
   }
   const reservedBy = new Map(reservations.map(({ mac, address }) => [address, mac]));
   const plan = {
@@ -90,8 +97,8 @@ export function makeAddressPlan(
   return { kind: 'value', value: plan };
 }
 
-function bad(problem: string): MadeAddressPlan {
-  return { kind: 'bad', problem };
+function bad(key: string, text: string): MadeAddressPlan {
+  return { kind: 'bad', problem: { key, text } };
 }
 
 /** Whether the plan still lets this MAC have this address, known host or not. */
@@ -113,20 +120,25 @@ function reservationProblem(
   { reservations, network }: AddressPlanSettings,
   subnet: Subnet,
   taken: readonly TakenAddress[],
-): string | undefined {
+): AddressPlanProblem | undefined {
   if (reservations.length > reservationsMax) {
-    return `reservations must be at most ${reservationsMax}, not ${reservations.length}`;
+    const text = `must be at most ${reservationsMax}, not ${reservations.length}`;
+    return { key: 'reservations', text };
   }
   const macs = new Set<Mac>();
   const addresses = new Set<string>();
-  for (const { mac, address } of reservations) {
-    const which = `the reservation of ${address} for ${mac}`;
-    if (!/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac)) return `${which} must name a MAC`;
-    if (!isHostAddress(subnet, address)) return `${which} must be a host's address in ${network}`;
+  for (const [index, { mac, address }] of reservations.entries()) {
+    const ofMac = (text: string) => ({ key: `reservations[${index}].mac`, text: `${mac} ${text}` });
+    const ofAddress = (text: string) => ({
+      key: `reservations[${index}].address`,
+      text: `${address} ${text}`,
+    });
+    if (!/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac)) return ofMac('must be a MAC');
+    if (!isHostAddress(subnet, address)) return ofAddress(`must be a host's address in ${network}`);
     const owner = taken.find((one) => one.address === address);
-    if (owner !== undefined) return `${which} must not be the address of ${owner.whose}`;
-    if (macs.has(mac)) return `${which} must be the only one for this MAC`;
-    if (addresses.has(address)) return `${which} must be the only one for this address`;
+    if (owner !== undefined) return ofAddress(`must not be the address of ${owner.whose}`);
+    if (macs.has(mac)) return ofMac('must have no other reservation');
+    if (addresses.has(address)) return ofAddress('must have no other reservation');
     macs.add(mac);
     addresses.add(address);
   }
@@ -134,36 +146,39 @@ function reservationProblem(
 }
 
 function rangeProblem(
-  name: string,
+  name: 'range' | 'discovery',
   range: AddressRange | undefined,
   network: string,
   subnet: Subnet,
   taken: readonly TakenAddress[],
-): string | undefined {
+): AddressPlanProblem | undefined {
   if (range === undefined) return undefined;
   for (const end of ['first', 'last'] as const) {
     if (!isHostAddress(subnet, range[end])) {
-      return `${name}.${end} ${range[end]} must be a host's address in ${network}`;
+      const text = `${range[end]} must be a host's address in ${network}`;
+      return { key: `${name}.${end}`, text };
     }
   }
   const { from, to } = rangeNumbers(range);
-  if (from > to) return `${name}.last must not be before ${name}.first`;
+  if (from > to) return { key: `${name}.last`, text: `must not be before ${name}.first` };
   if (to - from >= rangeAddressesMax) {
-    return `${name} must have at most ${rangeAddressesMax} addresses`;
+    return { key: name, text: `must have at most ${rangeAddressesMax} addresses` };
   }
   const inside = taken.find(({ address }) => rangeHas(range, address));
-  return inside && `${name} must not contain ${inside.address}, the address of ${inside.whose}`;
+  if (inside === undefined) return undefined;
+  const text = `must not contain ${inside.address}, the address of ${inside.whose}`;
+  return { key: name, text };
 }
 
 function overlapProblem(
   range: AddressRange | undefined,
   discovery: AddressRange | undefined,
-): string | undefined {
+): AddressPlanProblem | undefined {
   if (range === undefined || discovery === undefined) return undefined;
   const one = rangeNumbers(range);
   const other = rangeNumbers(discovery);
   const apart = one.to < other.from || other.to < one.from;
-  return apart ? undefined : 'range and discovery must not overlap';
+  return apart ? undefined : { key: 'range', text: 'and discovery must not overlap' };
 }
 
 /** Whether packets from behind this relay are about our subnet. */

@@ -34,7 +34,7 @@ export const usualPlan: AddressPlanSettings = {
 
 export function planOf(settings: AddressPlanSettings): AddressPlan {
   const plan = makeAddressPlan(settings, [{ whose: 'the server', address: serverAddress }]);
-  if (plan.kind === 'bad') throw new Error(plan.problem);
+  if (plan.kind === 'bad') throw new Error(plan.problem.text);
   return plan.value;
 }
 

@@ -1,20 +1,29 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, type ConfigReader } from '../index.ts';
+import type { ConfigReader } from '../index.ts';
 import { checkConfig, problemLines, readConfigText } from './index.ts';
 
 const read = (reader: ConfigReader) => ({
-  address: even(reader.text('address')),
+  address: even(reader, reader.text('address')),
   listen: reader.section('listen', (listen) => ({
     port: listen.whole('port', [1, 9], 5),
     mode: listen.oneOf('mode', ['a', 'b'], 'a'),
   })),
-  files: reader.sections('files', (file) => ({ name: file.text('name') })),
+  files: reader.sections('files', (file) => ({ name: file.text('name'), tags: tags(file) })),
   words: reader.texts('words', []),
 });
 
-function even(text: string): string {
-  if (text.length % 2 === 1 || text === '') throw new ConfigError('address has to be even');
-  return text;
+function even(reader: ConfigReader, text: string): string {
+  if (text.length % 2 === 0 && text !== '') return text;
+  return reader.refuse('address', 'has to be even', 'xx');
+}
+
+function tags(file: ConfigReader): readonly string[] {
+  const all = file.texts('tags', []);
+  for (const [index, tag] of all.entries()) {
+    if (tag === '') file.refuse(`tags[${index}]`, 'has to be a tag');
+  }
+  if (all.length > 3) file.refuse('tags', 'has to have at most 3 entries');
+  return all;
 }
 
 const problems = (text: string) => {
@@ -56,8 +65,59 @@ describe('the problems of a configuration', () => {
   });
 
   test('are told once of a key, and with those that were found before it', () => {
-    expect(problems('listen: {port: x}\n')).toEqual(['1 address is missing: give a text']);
-    expect(problems('address: xxx\nlisten: 7\n')).toEqual(['1 address has to be even']);
+    expect(problems('listen: {port: x}\n')).toEqual([
+      '1 address is missing: give a text',
+      '1 listen.port has to be a whole number from 1 to 9',
+    ]);
+    expect(problems('address: xxx\nlisten: 7\n')).toEqual([
+      '1 address has to be even',
+      '2 listen has to be a mapping',
+    ]);
+  });
+
+  test('are told with the line of their entry, and of their key in quotes', () => {
+    expect(
+      problems(
+        [
+          'address: xx',
+          'files:',
+          '  - name: one',
+          '    tags: [a, b, c, d]',
+          '  - name: two',
+          '    tags:',
+          '      - a',
+          '      - ""',
+          '      - ""',
+          '"a b": 1',
+          '"a: c": 2',
+          '',
+        ].join('\n'),
+      ),
+    ).toEqual([
+      '4 files[0].tags has to have at most 3 entries',
+      '8 files[1].tags[1] has to be a tag',
+      '9 files[1].tags[2] has to be a tag',
+      '10 a b is no key of this configuration',
+      '11 a: c is no key of this configuration',
+    ]);
+  });
+
+  test('are told of a key with a dot, and of the section that it looks like', () => {
+    expect(
+      problems(['address: xx', 'listen:', '  port: 12', 'listen.port: 3', '"": 4', ''].join('\n')),
+    ).toEqual([
+      '3 listen.port has to be a whole number from 1 to 9',
+      '4 "listen.port" is no key of this configuration',
+      '5 "" is no key of this configuration',
+    ]);
+  });
+
+  test('are told without a key when they are about the whole file', () => {
+    expect(problems('- 1\n')).toEqual(['1 the file has to be a mapping']);
+  });
+
+  test('of something else than a section are not told of the keys that it lacks', () => {
+    expect(problems('address: xx\nfiles: [7]\n')).toEqual(['2 files[0] has to be a mapping']);
   });
 
   test('are those of the syntax when there are any', () => {

@@ -3,7 +3,7 @@
  * it needs a reader of YAML.
  */
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import { ConfigError, keyOf } from '../config-reader.ts';
+import { ConfigError, pathParts, problemText } from '../config-reader.ts';
 
 export { optional, readConfigText } from './text.ts';
 
@@ -46,9 +46,9 @@ function problemsAt(text: string, { problems }: ConfigError): LineProblem[] {
       message: message.split('\n', 1)[0] ?? '',
     }));
   }
-  return problems.map((message) => {
-    const offset = offsetOf(document.contents, keyOf(message));
-    return { line: lines.linePos(offset).line, message };
+  return problems.map((problem) => {
+    const offset = offsetOf(document.contents, problem.key);
+    return { line: lines.linePos(offset).line, message: problemText(problem) };
   });
 }
 
@@ -56,7 +56,7 @@ function problemsAt(text: string, { problems }: ConfigError): LineProblem[] {
 function offsetOf(root: unknown, path: string): number {
   let node = root;
   let offset = 0;
-  for (const part of path.match(/[^.[\]]+/g) ?? []) {
+  for (const part of pathParts(path)) {
     if (isMap(node)) {
       const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === part);
       if (pair === undefined) return offset;

@@ -20,8 +20,8 @@ function valueOf(text: string): unknown {
   try {
     return parse(text) ?? undefined;
   } catch (cause) {
-    const text = errorText(cause);
-    throw new ConfigError(`the configuration is neither YAML nor JSON: ${text}`, { cause });
+    const text = `the configuration is neither YAML nor JSON: ${errorText(cause)}`;
+    throw new ConfigError({ key: '', text }, { cause });
   }
 }
 
