@@ -80,6 +80,12 @@ const commands = {
   bench: (args) => [[program('test/bench/main.ts', args)]],
 };
 
+/**
+ * What the commands take that hand no arguments on: anything else is refused.
+ * @type {Record<string, string[]>}
+ */
+const flagsOf = { gen: ['--released'], format: [], lock: [] };
+
 /** What runs now. @type {Set<import('node:child_process').ChildProcess>} */
 const children = new Set();
 
@@ -253,6 +259,11 @@ if (command === undefined) {
 }
 if (Number(process.versions.node.split('.')[0]) < 20) {
   stop(`Node ${process.versions.node} is too old to start with: 20 or newer is needed.`);
+}
+const unknown = args.find((each) => flagsOf[name]?.includes(each) === false);
+if (unknown !== undefined) {
+  const takes = flagsOf[name]?.join(', ') || 'no arguments';
+  stop(`npm run ${name} does not know "${unknown}": it takes ${takes}.`);
 }
 install();
 // A terminal sends SIGINT to the child as well; others send SIGTERM to us alone. Either way the

@@ -61,6 +61,14 @@ test('the bootstrap lists its commands when it is given an unknown one', () => {
   expect(output).toContain('test, check, gen, format, lock, peers, lab, sim');
 });
 
+test('the bootstrap refuses an argument that a command would not read', () => {
+  installed('1.0.0');
+  const { code, output } = bootstrap(['format', '--check']);
+  expect(code).toBe(1);
+  expect(output).toBe('npm run format does not know "--check": it takes no arguments.\n');
+  expect(bootstrap(['gen', '--release']).output).toContain('it takes --released.');
+});
+
 test('the bootstrap runs a program with the pinned Node, its arguments and its exit code', () => {
   installed('1.0.0');
   const { code, output } = bootstrap(['sim', '--seed', '7'], { CODE: '3' });

@@ -22,7 +22,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { programArguments } from '../program-arguments.ts';
 import { type Report, scoreOf, survivorLines } from './report.ts';
 import { sampleChecker } from './sample.ts';
 import { type Subject, subjects } from './subjects.ts';
@@ -33,7 +33,7 @@ const place = join(root, '.cache/mutate');
 const clone = join(place, 'clone');
 const ownScope = '@rackwright';
 
-const { positionals, values } = parseArgs({
+const { positionals, values } = programArguments({
   allowPositionals: true,
   options: {
     all: { type: 'boolean', default: false },

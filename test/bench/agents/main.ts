@@ -12,10 +12,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { HostGoal } from '@rackwright/messages';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { freePorts, selfSigned } from '@rackwright/sim/loopback';
+import { programArguments } from '../../program-arguments.ts';
 import { installedArguments } from '../installed.ts';
 import type { Measured } from './client.ts';
 import type { Flooded, FloodPorts } from './flood.ts';
@@ -63,7 +63,7 @@ const idlePercentMax = 30;
 /** In which all agents are to be back. */
 const stormMsMax = 60_000;
 
-const { values } = parseArgs({
+const { values } = programArguments({
   options: {
     agents: { type: 'string', default: '1000' },
     brief: { type: 'boolean', default: false },

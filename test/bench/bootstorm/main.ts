@@ -18,8 +18,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
+import { programArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { median, percentile } from '../beside/figures.ts';
 import { freeTcpPort, listening } from '../beside/free-port.ts';
@@ -187,7 +187,7 @@ async function scriptsAtRate(hosts: number, perSecond: number, seconds: number):
   });
 }
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = programArguments({
   allowPositionals: true,
   options: { hosts: { type: 'string', default: '1000' } },
 });

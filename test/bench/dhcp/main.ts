@@ -13,7 +13,7 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { programArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, report, type Sample } from '../beside/figures.ts';
 import { type Boots, RelayedHosts } from './client.ts';
@@ -108,7 +108,7 @@ async function compare(load: Load, rounds: number): Promise<void> {
   }
 }
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = programArguments({
   allowPositionals: true,
   options: {
     hosts: { type: 'string', default: '48' },

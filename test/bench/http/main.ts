@@ -12,7 +12,7 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { programArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, report, type Sample } from '../beside/figures.ts';
 import { listening } from '../beside/free-port.ts';
@@ -73,7 +73,7 @@ async function compare(load: Load, rounds: number): Promise<void> {
   }
 }
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = programArguments({
   allowPositionals: true,
   options: {
     mib: { type: 'string', default: '12' },

@@ -20,7 +20,6 @@ import { createReadStream, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import {
   type Digest,
   digestOf,
@@ -33,6 +32,7 @@ import {
 import { nodeWebClient } from '@rackwright/platform/node';
 import { type Registry, startRegistry } from '../../peers-tests/oci/registry.ts';
 import { peer } from '../../peers-tests/peer.ts';
+import { programArguments } from '../../program-arguments.ts';
 import { type DeployTimes, deploy, type PublishedImage } from './deploy.ts';
 import { judged, lineOf, type Row } from './table.ts';
 import {
@@ -50,7 +50,7 @@ const mebibyte = 1024 * 1024;
 const repository = 'bench';
 const memoryMibMax = 32;
 
-const { values } = parseArgs({
+const { values } = programArguments({
   options: {
     mib: { type: 'string', default: '1024' },
     writers: { type: 'string', default: '1,2' },

@@ -11,10 +11,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
 import { HostState, WatchHostsResponse_Kind } from '@rackwright/messages';
 import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
+import { programArguments } from '../../program-arguments.ts';
 import { installedArguments } from '../installed.ts';
 import { measureIronic, whyWithoutIronic } from './ironic.ts';
 
@@ -48,7 +49,7 @@ const options = {
   'ironic-hosts': { type: 'string', default: '100' },
   profile: { type: 'string', default: '' },
 } as const;
-const { values } = parseArgs({ options });
+const { values } = programArguments({ options });
 const hosts = countOf('hosts');
 const ironicHosts = countOf('ironic-hosts');
 

@@ -20,16 +20,16 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { ApiFailure, HostView } from '@rackwright/messages';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
+import { programArguments } from '../../program-arguments.ts';
 import { installedArguments } from '../installed.ts';
 import { type Answered, measureAnswers, type Reached } from './answered.ts';
 import { addHosts, atOnce, createFleet, creationOf, inParallel, makeHost, rackOf } from './fill.ts';
 
 const root = join(import.meta.dirname, '../../..');
-const { values } = parseArgs({
+const { values } = programArguments({
   options: {
     hosts: { type: 'string', default: '1000,5000' },
     folder: { type: 'string', default: '' },

@@ -15,8 +15,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
+import { programArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { spread } from '../beside/figures.ts';
 import { freeTcpPort } from '../beside/free-port.ts';
@@ -123,7 +123,7 @@ function problem(text: string): void {
   process.exitCode = 1;
 }
 
-const { values } = parseArgs({
+const { values } = programArguments({
   options: {
     hosts: { type: 'string', default: '48' },
     rounds: { type: 'string', default: '7' },

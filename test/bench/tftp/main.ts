@@ -19,7 +19,7 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { programArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, type Floor, report, type Sample } from '../beside/figures.ts';
 import { type Fetched, fetchTogether } from './client.ts';
@@ -106,7 +106,7 @@ async function compare(transfers: number, mib: number, rounds: number): Promise<
   }
 }
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = programArguments({
   allowPositionals: true,
   options: {
     transfers: { type: 'string', default: '16' },
