@@ -208,7 +208,7 @@ function recentOf({ identity }: AgentTrust): RecentCertificates<IssuedCertificat
  * The rack whose agent is calling, by its client certificate and the key registered now. Throws
  * `unauthenticated` without a usable certificate, `permissionDenied` when the key was replaced.
  */
-export async function identifyAgent(store: StateStore, context: CallContext): Promise<string> {
+export async function identifyAgent(store: StateStore, context: CallContext): Promise<RackId> {
   const certificate = context.peerCertificate();
   const rackId = certificate && rackOfUris(certificate.uris);
   if (certificate === undefined || rackId === undefined) {
@@ -230,7 +230,7 @@ async function join(
   key: AgentKey,
   plan: CertificatePlan,
   nowMs: number,
-): Promise<string> {
+): Promise<RackId> {
   const parts = parseJoinSecret(joinToken);
   if (parts === undefined) {
     throw violation(
@@ -264,7 +264,7 @@ async function renew(
   { rack }: CertificateRequest,
   key: AgentKey,
   plan: CertificatePlan,
-): Promise<string> {
+): Promise<RackId> {
   const named = /^racks\/([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)$/.exec(rack)?.[1];
   const { writer, rackKeys } = trust;
   const rackId = named ?? rackKeys.rackOf(hex(key.sha256));
@@ -351,7 +351,7 @@ async function otherRackOfKey(
   { writer, rackKeys }: EnrolmentTrust,
   key: AgentKey,
   rackId: RackId,
-): Promise<string | undefined> {
+): Promise<RackId | undefined> {
   const found = rackKeys.rackOf(hex(key.sha256));
   if (found === undefined || found === rackId) return undefined;
   const kept = await readRecord(writer.store, wire.RackRecordSchema, rackKey(found));

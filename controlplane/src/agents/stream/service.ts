@@ -15,7 +15,7 @@ import { type SharedBySessions, sharedBySessions } from './shared.ts';
 
 export interface AgentServiceDependencies extends SessionDependencies {
   /** The rack of the calling agent. Throws `ApiFailure` when there is none. */
-  readonly identify: (context: CallContext) => Promise<string>;
+  readonly identify: (context: CallContext) => Promise<RackId>;
   readonly limits?: AgentLimits;
 }
 

@@ -10,7 +10,7 @@ import {
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { reviewReason } from '../life/goal.ts';
-import { isRestoredHold } from '../life/restored.ts';
+import { hasNoAgent, isRestoredHold } from '../life/restored.ts';
 import { freezeText } from '../pass/brake.ts';
 import type { HostContext } from '../pass/types.ts';
 import { hostId } from './explanation-draft.ts';
@@ -74,19 +74,39 @@ export function tellQueue(
   };
 }
 
+/** Who ends the hold of a restored store next. */
+type HoldEnd = 'person' | 'agent' | 'nextPass';
+
+const headlineUntil: Readonly<Record<HoldEnd, string>> = {
+  person: 'held: the store was restored; nothing new starts until a person accepts that',
+  agent: 'held: the loss is accepted; nothing new starts until the agent has connected again',
+  nextPass: 'held: the loss is accepted, and the rack has no agent; the hold ends by itself',
+};
+
+/** Before an agent has heard of the acceptance, its rack still has a text of `restored`. */
+function holdEndOf(context: HostContext): HoldEnd {
+  if (context.restored !== undefined && !context.restoredAccepted) return 'person';
+  return hasNoAgent(context) ? 'nextPass' : 'agent';
+}
+
 /** A host that is held because its store has lost data. */
 export function tellRestored(record: store.HostRecord, context: HostContext) {
   const hold = record.host?.status?.holds.find(isRestoredHold);
   if (hold === undefined) return undefined;
-  const isAccepted = context.restored === undefined;
+  const rack = rackOf(record);
+  const blockers: Readonly<Record<HoldEnd, string>> = {
+    person: 'the restored store',
+    agent: `the agent of ${rack}`,
+    nextPass: 'nothing',
+  };
+  const end = holdEndOf(context);
   return {
-    headline: isAccepted
-      ? 'held: the loss is accepted; nothing new starts until the agent has connected again'
-      : 'held: the store was restored; nothing new starts until a person accepts that',
+    headline: headlineUntil[end],
     causes: [{ text: context.restored ?? hold.reason, since: hold.since }],
-    blocker: isAccepted ? `the agent of ${rackOf(record)}` : 'the restored store',
+    blocker: blockers[end],
     since: hold.since,
-    unblock: adviceToAccept(rackOf(record), context),
+    unblock:
+      end === 'nextPass' ? ['nothing: the hold ends by itself'] : adviceToAccept(rack, context),
   };
 }
 

@@ -76,11 +76,30 @@ test('a host of a restored store is held for a person, then for its agent', () =
     headline: 'held: the store was restored; nothing new starts until a person accepts that',
     blocker: 'the restored store',
   });
-  host.context = { ...host.context, session: undefined, restored: undefined };
-  expect(explain(host)).toMatchObject({
+  const away = {
     headline: 'held: the loss is accepted; nothing new starts until the agent has connected again',
     blocker: 'the agent of racks/r1',
     unblock: ['start the agent of racks/r1 again: rackwright-agent run --config FILE'],
+  };
+  const restored = 'the restored store was accepted; the agent has not heard of it yet';
+  host.context = { ...host.context, session: undefined, restored, restoredAccepted: true };
+  expect(explain(host)).toMatchObject(away);
+  host.context = { ...host.context, restored: undefined, restoredAccepted: false };
+  expect(explain(host)).toMatchObject(away);
+});
+
+test.each([
+  { agentRegistered: false, agentRevoked: false },
+  { agentRegistered: true, agentRevoked: true },
+])('a host of an accepted store waits for no agent where the rack has none: %o', (agents) => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.context = { ...host.context, restored: 'the store was restored' };
+  host.apply({ kind: 'tick' });
+  host.context = { ...host.context, ...agents, session: undefined, restored: undefined };
+  expect(explain(host)).toMatchObject({
+    headline: 'held: the loss is accepted, and the rack has no agent; the hold ends by itself',
+    blocker: 'nothing',
+    unblock: ['nothing: the hold ends by itself'],
   });
 });
 

@@ -74,7 +74,7 @@ export function guardRestored(pass: Pass, event: HostEvent): void {
 }
 
 /** No agent could report what it has seen. */
-function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): boolean {
+export function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): boolean {
   return !agentRegistered || agentRevoked === true;
 }
 
