@@ -36,7 +36,7 @@ function machineWith(disk: DiskPlan): MachinePlan {
   };
 }
 
-/** A verified host whose runner has told its steps. */
+/** A verified host whose runner has reported its steps. */
 async function onRack(
   disk: DiskPlan,
   body: (rack: Rack, folder: MachineFolder) => Promise<void>,

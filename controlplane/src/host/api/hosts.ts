@@ -80,8 +80,8 @@ async function listCleanSteps(
     fleet: fleet?.record.fleet?.spec,
   });
   const lacks = [
-    ...(isRunnerKnown ? [] : ['no runner of this host has told its steps yet: built-in ones']),
-    ...(isAgentKnown ? [] : ['no agent of its rack has told its steps yet']),
+    ...(isRunnerKnown ? [] : ['no runner of this host has reported its steps yet: built-in ones']),
+    ...(isAgentKnown ? [] : ['no agent of its rack has reported its steps yet']),
   ];
   return {
     steps: [...plan.enabled, ...plan.disabled],

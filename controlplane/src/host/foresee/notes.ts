@@ -28,7 +28,7 @@ function runnerNotes({ context, record }: PassView): string[] {
   const rack = record.host?.spec?.rack ?? 'the rack';
   return [
     ...(facts.runnerSteps.length === 0
-      ? ['no runner of this host has told its steps yet: they are those of the runner that we ship']
+      ? ['no runner of this host has reported its steps yet: these are those of our own runner']
       : []),
     ...(session === undefined && !sessionElsewhere
       ? [`the agent of ${rack} is not connected: the run waits for it`]

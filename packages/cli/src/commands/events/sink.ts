@@ -106,7 +106,7 @@ const createSink = buildCommand({
 });
 
 const updateSink = buildCommand({
-  docs: { brief: 'Change where and what is delivered; what has not arrived yet goes there, too' },
+  docs: { brief: 'Change the target or the selection; undelivered events go to the new target' },
   parameters: { flags: { ...shared, ...specFlags }, positional, aliases },
   async func(this: CliContext, flags: SpecFlags, id: string) {
     const { spec, paths } = specOf(flags);

@@ -36,7 +36,7 @@ export const cleanHost = hostVerb<StepListFlags>({
 export const resumeRun = hostVerb({
   word: 'resume',
   docs: {
-    brief: 'Continue a run that stands at a hold, or a failed clean from the step that failed',
+    brief: 'Continue a run at a hold, or a failed clean from the step that failed',
   },
   flags: {},
   hasReason: true,
@@ -67,7 +67,7 @@ export const cleanSteps = buildCommand({
     const { clock, err } = this.io;
     for (const warning of answer.warnings) err.write(`warning: ${warning}\n`);
     if (answer.collectedAt !== undefined) {
-      err.write(`The runner told its steps ${ago(clock, answer.collectedAt)}.\n`);
+      err.write(`The runner reported its steps ${ago(clock, answer.collectedAt)}.\n`);
     }
   },
 });

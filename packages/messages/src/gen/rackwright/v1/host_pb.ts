@@ -3309,9 +3309,10 @@ export const HostService: GenService<{
     output: typeof HostSchema;
   },
   /**
-   * ResumeRun lets a run go on that stands at a hold, or at a step that was cut short and never runs
-   * twice by itself, which then does. Without a run it goes on with the failed clean from the step
-   * that failed, as a new run; where the runner is gone, the host is booted and erased again.
+   * ResumeRun continues a run that is at a hold. It also continues a run at an interrupted step that
+   * is never repeated automatically: that step then runs again. Without a run it continues the failed
+   * clean from the step that failed, as a new run. If the runner is gone, the host is booted and
+   * erased again.
    *
    * @generated from rpc rackwright.v1.HostService.ResumeRun
    */
@@ -3321,8 +3322,8 @@ export const HostService: GenService<{
     output: typeof HostSchema;
   },
   /**
-   * SkipStep lets a run that stands at a hold, or waits for a person, go on without its present step,
-   * and ends a pause.
+   * SkipStep continues a run without its present step, if the run is at a hold or waits for a person.
+   * It also ends a pause.
    *
    * @generated from rpc rackwright.v1.HostService.SkipStep
    */
