@@ -149,6 +149,8 @@ export const longest: readonly string[] = [
   'test/e2e/terminal.test.ts',
   'test/peers-tests/erase/held.peer.test.ts',
   'test/e2e/kill-hunt.test.ts',
+  'test/sim/seeds.test.ts',
+  'test/sim/regressions.test.ts',
   'test/sim/sim.test.ts',
   'test/peers-tests/metrics/rules.peer.test.ts',
   'packages/store/src/conformance/suite.test.ts',

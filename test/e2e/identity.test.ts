@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiFailure, Authority_Stage as Stage } from '@rackwright/messages';
+import { ApiFailure, FailureType, type Host, Authority_Stage as Stage } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { executedTwice, Site, type SiteOptions, troubleIn, until } from './identity-site.ts';
 
@@ -31,6 +31,14 @@ async function onSite(options: SiteOptions, body: (site: Site) => Promise<void>)
   } finally {
     await site.stop();
   }
+}
+
+/** No runner but the one that has erased may say that it did: such a clean has to be done again. */
+function isDoneOrCutShort({ status }: Host): boolean {
+  const { error, steps = [], currentStep = 0 } = status?.run ?? {};
+  if (error === undefined) return true;
+  const isLook = steps[currentStep]?.name === 'runner.inspectAgain';
+  return isLook && error.type === FailureType.INTERRUPTED;
 }
 
 test('certificates are renewed under load, each session opened before the last one ends', {}, () =>
@@ -160,7 +168,7 @@ test(
       expect(box.executed.size).toBe(executedBefore);
       // What was under way ended as interrupted, and was done again by its class, on the new box.
       expect(next.executed.size).toBeGreaterThan(0);
-      for (const { status: host } of ended) expect(host?.run?.error?.message ?? '').toBe('');
+      expect(ended.filter((host) => !isDoneOrCutShort(host))).toEqual([]);
     }),
 );
 
