@@ -81,10 +81,16 @@ const commands = {
 };
 
 /**
- * What the commands take that hand no arguments on: anything else is refused.
- * @type {Record<string, string[]>}
+ * What the commands take that hand no arguments on: anything else is refused. Undefined: they hand
+ * these arguments on.
+ * @type {Record<string, (args: string[]) => string[] | undefined>}
  */
-const flagsOf = { gen: ['--released'], format: [], lock: [] };
+const flagsOf = {
+  check: (args) => (args.includes('--no-tests') ? ['--no-tests'] : undefined),
+  gen: () => ['--released'],
+  format: () => [],
+  lock: () => [],
+};
 
 /** What runs now. @type {Set<import('node:child_process').ChildProcess>} */
 const children = new Set();
@@ -260,9 +266,10 @@ if (command === undefined) {
 if (Number(process.versions.node.split('.')[0]) < 20) {
   stop(`Node ${process.versions.node} is too old to start with: 20 or newer is needed.`);
 }
-const unknown = args.find((each) => flagsOf[name]?.includes(each) === false);
+const flags = flagsOf[name]?.(args);
+const unknown = args.find((each) => flags?.includes(each) === false);
 if (unknown !== undefined) {
-  const takes = flagsOf[name]?.join(', ') || 'no arguments';
+  const takes = flags?.join(', ') || 'no arguments';
   stop(`npm run ${name} does not know "${unknown}": it takes ${takes}.`);
 }
 install();

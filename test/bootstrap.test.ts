@@ -67,6 +67,9 @@ test('the bootstrap refuses an argument that a command would not read', () => {
   expect(code).toBe(1);
   expect(output).toBe('npm run format does not know "--check": it takes no arguments.\n');
   expect(bootstrap(['gen', '--release']).output).toContain('it takes --released.');
+  expect(bootstrap(['check', '--no-tests', 'a.test.ts']).output).toBe(
+    'npm run check does not know "a.test.ts": it takes --no-tests.\n',
+  );
 });
 
 test('the bootstrap runs a program with the pinned Node, its arguments and its exit code', () => {

@@ -32,6 +32,7 @@ import { errorText } from '@rackwright/platform';
 import { type DebianArchive, openArchive } from '@rackwright/runner/ramdisk';
 import { debianRoot } from './lab/debian-root.ts';
 import { UNPACKED, UNPACKED_ARM64 } from './peers-tests/peer.ts';
+import { programArguments } from './program-arguments.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 /** Where the tests find the fetched server. */
@@ -239,12 +240,15 @@ async function makeIronicRoot(): Promise<void> {
   say(`a root with Ironic is there: ${IRONIC_ROOT}`);
 }
 
-async function main(args: readonly string[]): Promise<number> {
+async function main(): Promise<number> {
+  const { values } = programArguments({
+    options: { arm64: { type: 'boolean' }, ironic: { type: 'boolean' } },
+  });
   let failed = 0;
   const names = parsePeers(readFileSync(join(import.meta.dirname, 'peers.txt'), 'utf8'));
   const parts = [() => Promise.resolve(install(names)), fetchNatsServer, unpackOwn];
-  if (args.includes('--arm64')) parts.push(addArm64);
-  if (args.includes('--ironic')) parts.push(makeIronicRoot);
+  if (values.arm64 === true) parts.push(addArm64);
+  if (values.ironic === true) parts.push(makeIronicRoot);
   for (const part of parts) {
     try {
       await part();
@@ -256,4 +260,4 @@ async function main(args: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv.slice(2));
+if (import.meta.main) process.exitCode = await main();

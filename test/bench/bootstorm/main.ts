@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { median, percentile } from '../beside/figures.ts';
 import { freeTcpPort, listening } from '../beside/free-port.ts';
@@ -191,9 +191,11 @@ const { values, positionals } = programArguments({
   allowPositionals: true,
   options: { hosts: { type: 'string', default: '1000' } },
 });
-const [action = '', folder = '', ports = '', hosts = ''] = positionals;
-if (action === 'serve') await serve(folder, JSON.parse(ports) as Ports, Number(hosts));
-else {
+const served = serveArguments(positionals);
+if (served !== undefined) {
+  const [folder = '', ports = '', hosts = ''] = served;
+  await serve(folder, JSON.parse(ports) as Ports, Number(hosts));
+} else {
   const small = { kernelBytes: mebibyte / 4, initrdBytes: (mebibyte * 3) / 4 };
   await storm({ hosts: Number(values.hosts), ...small });
   await storm({ hosts: 48, kernelBytes: 9 * mebibyte, initrdBytes: 60 * mebibyte });

@@ -13,7 +13,7 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, report, type Sample } from '../beside/figures.ts';
 import { type Boots, RelayedHosts } from './client.ts';
@@ -116,9 +116,11 @@ const { values, positionals } = programArguments({
     rounds: { type: 'string', default: '5' },
   },
 });
-const [action = '', served = '', ports = '', hosts = ''] = positionals;
-if (action === 'serve') await serve(served, JSON.parse(ports) as Ports, Number(hosts));
-else {
+const served = serveArguments(positionals);
+if (served !== undefined) {
+  const [server = '', ports = '', hosts = ''] = served;
+  await serve(server, JSON.parse(ports) as Ports, Number(hosts));
+} else {
   const load = { hosts: Number(values.hosts), exchanges: Number(values.exchanges) };
   await compare(load, Number(values.rounds));
 }

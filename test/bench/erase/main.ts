@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LoopDisk, LoopDisks, noLoops } from '../../loop-disks.ts';
 import { peer } from '../../peers-tests/peer.ts';
+import { programArguments, wholeArgument } from '../../program-arguments.ts';
 import type { OurTimes } from './ours.ts';
 
 const counts = [1, 4, 8] as const;
@@ -27,10 +28,10 @@ const floor = 0.8;
 /** As the ramdisk starts the runner. */
 const threads = '32';
 
-const [roundsText = '5', mebibytesText = '1024', place = tmpdir(), without = ''] =
-  process.argv.slice(2);
-const rounds = Number(roundsText);
-const sizeBytes = Number(mebibytesText) * mebibyte;
+const { positionals } = programArguments({ allowPositionals: true, options: {} });
+const [roundsText = '5', mebibytesText = '1024', place = tmpdir(), without = ''] = positionals;
+const rounds = wholeArgument('rounds', roundsText);
+const sizeBytes = wholeArgument('MiB per device', mebibytesText) * mebibyte;
 
 /** `tmpfs` of statfs(2). */
 const memoryFileSystem = 0x01021994;

@@ -12,7 +12,7 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, report, type Sample } from '../beside/figures.ts';
 import { listening } from '../beside/free-port.ts';
@@ -82,9 +82,11 @@ const { values, positionals } = programArguments({
     rounds: { type: 'string', default: '5' },
   },
 });
-const [action = '', path = '', port = ''] = positionals;
-if (action === 'serve') await serve(path, Number(port));
-else {
+const served = serveArguments(positionals);
+if (served !== undefined) {
+  const [path = '', port = ''] = served;
+  await serve(path, Number(port));
+} else {
   const { mib, connections, requests, rounds } = values;
   const fileBytes = Number(mib) * mebibyte;
   const load = { connections: Number(connections), requests: Number(requests), fileBytes };

@@ -19,6 +19,7 @@ import {
   storeKey,
 } from '@rackwright/store';
 import { NatsCluster, serverMissing } from '@rackwright/store/testing';
+import { programArguments, wholeArgument } from '../../program-arguments.ts';
 
 const VALUE = new Uint8Array(1024).fill(0x61);
 /** Calls on their way at once, as a busy control plane has them. */
@@ -136,7 +137,8 @@ async function measure(store: StateStore, hosts: number): Promise<Record<string,
   };
 }
 
-const hosts = Number(process.argv[2] ?? '5000');
+const { positionals } = programArguments({ allowPositionals: true, options: {} });
+const hosts = wholeArgument('hosts', positionals[0] ?? '5000');
 const rows: Record<string, Record<string, string>> = {};
 for (const { name, open } of candidates) {
   if (name.startsWith('nats') && serverMissing() !== undefined) {

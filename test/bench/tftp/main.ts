@@ -19,7 +19,7 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, type Floor, report, type Sample } from '../beside/figures.ts';
 import { type Fetched, fetchTogether } from './client.ts';
@@ -114,6 +114,10 @@ const { values, positionals } = programArguments({
     rounds: { type: 'string', default: '5' },
   },
 });
-const [action = '', served = '', port = ''] = positionals;
-if (action === 'serve') await serve(served, Number(port));
-else await compare(Number(values.transfers), Number(values.mib), Number(values.rounds));
+const served = serveArguments(positionals);
+if (served !== undefined) {
+  const [folder = '', port = ''] = served;
+  await serve(folder, Number(port));
+} else {
+  await compare(Number(values.transfers), Number(values.mib), Number(values.rounds));
+}
