@@ -22,6 +22,8 @@ interfaces:
       range: {first: 10.78.0.100, last: 10.78.0.109}
 `;
 
+const alike = Array.from({ length: 33 }, () => ({ name: 'eth1', serverAddress: '10.77.0.1' }));
+
 describe('a list of interfaces', () => {
   test('gives each its address and its way of DHCP, with defaults of its own', () => {
     const config = parseConfig(two);
@@ -99,6 +101,15 @@ describe('a list of interfaces', () => {
     });
     expect(() => parseConfig(JSON.stringify({ interfaces: many }))).toThrow('at most 32');
     expect(() => parseConfig(JSON.stringify({ interfaces: many.slice(1) }))).not.toThrow();
+  });
+
+  test.each([
+    ['too long', JSON.stringify({ interfaces: alike }), 'a list of at most 32'],
+    ['no list', 'interfaces: 5', 'a list'],
+  ])('has one problem when it is %s', (_what, text, form) => {
+    const checked = checkConfig(text, parseConfig);
+    const message = `interfaces has to be ${form}`;
+    expect(checked).toEqual({ kind: 'bad', problems: [{ line: 1, message }] });
   });
 });
 

@@ -47,7 +47,8 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
     ...readAddress6(one),
     dhcp: one.section('dhcp', readDhcp),
   }));
-  if (interfaces.length === 0) {
+  // Something else than a list still means one: nothing has to stand beside it.
+  if (interfaces.length === 0 && !reader.hasProblem('interfaces')) {
     return {
       serverAddress: readAddress(reader),
       ...readAddress6(reader),
@@ -55,11 +56,13 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
       interfaces,
     };
   }
-  if (interfaces.length > interfacesMax) {
-    reader.refuse('interfaces', `has to be a list of at most ${interfacesMax}`);
-  }
   for (const key of ['serverAddress', 'serverAddress6', 'dhcp']) {
     reader.withdrawn(key, 'has to stand in each of interfaces instead');
+  }
+  if (interfaces.length > interfacesMax) {
+    // Each is compared with each: that is for a short list only.
+    reader.refuse('interfaces', `has to be a list of at most ${interfacesMax}`);
+    return { interfaces };
   }
   refuseTwice(reader, interfaces, 'name');
   refuseTwice(reader, interfaces, 'serverAddress');

@@ -111,4 +111,15 @@ describe('the configuration', () => {
       '17 operators.port has to be another than agents.port',
     ]);
   });
+
+  test.each([
+    ['{operators: {port: 7441}, agents: {port: 74410}}', 'agents.port has to be a whole number'],
+    ['{operators: [], agents: {port: 7440}}', 'operators has to be a mapping'],
+    ['secrets: {key: {command: /bin/x}}', 'secrets.key.command has to be a list of texts'],
+  ])('%s has no problem of a value read in place of the wrong one', (text, message) => {
+    const checked = checkConfig(text, parseConfig);
+    const problems = checked.kind === 'bad' ? checked.problems : [];
+    expect(problems).toHaveLength(1);
+    expect(problems[0]?.message).toContain(message);
+  });
 });

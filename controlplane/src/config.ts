@@ -196,6 +196,8 @@ function refuseOnePort(reader: ConfigReader, { operators, agents }: ControlPlane
   const addresses = new Set([operators.address, agents.address]);
   const meet = addresses.size === 1 || addresses.has('0.0.0.0') || addresses.has('::');
   if (operators.port !== agents.port || operators.port === 0 || !meet) return;
+  const keys = ['operators.address', 'operators.port', 'agents.address', 'agents.port'];
+  if (keys.some((key) => reader.hasProblem(key))) return;
   reader.refuse('operators.port', 'has to be another than agents.port');
 }
 
@@ -265,9 +267,11 @@ function readNats(reader: ConfigReader): StoreConfig {
 function readKey(secrets: ConfigReader): KeySourceConfig {
   const [source, ...others] = secrets.section('key', readKeySources);
   if (source !== undefined && others.length === 0) return source;
+  const none: KeySourceConfig = { kind: 'command', command: [] };
+  if (secrets.hasProblem('key')) return none;
   const list = 'a list: the program, then its arguments';
   const text = `has to name one of file, systemdCredential and command (${list})`;
-  return secrets.refuse('key', text, { kind: 'command', command: [] });
+  return secrets.refuse('key', text, none);
 }
 
 function readKeySources(reader: ConfigReader): readonly KeySourceConfig[] {

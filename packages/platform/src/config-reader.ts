@@ -152,6 +152,16 @@ export class ConfigReader {
     return instead;
   }
 
+  /**
+   * Whether a problem of this key was found, of a section around it or of something in it: then
+   * what was read may not be what the file says, and is not compared with other values.
+   */
+  hasProblem(key: string): boolean {
+    const path = this.#at(key);
+    const paths = [...(this.#found?.keys() ?? [])];
+    return paths.some((other) => isWithin(other, path) || isWithin(path, other));
+  }
+
   /** Refuses every key that was not read, here and in the sections below. */
   end(): void {
     for (const key of Object.keys(this.#values)) {
@@ -203,9 +213,16 @@ export class ConfigReader {
   }
 }
 
-/** The key as a part of a path: in quotes if it could be taken for a longer path, or for none. */
+/**
+ * The key as a part of a path: in quotes if it could be taken for a longer path, or for none, or
+ * has control characters, which would break the line of its problem.
+ */
 function pathPart(key: string): string {
-  return /^[^."[\]]+$/.test(key) ? key : JSON.stringify(key);
+  return /^[^."[\]\p{Cc}]+$/u.test(key) ? key : JSON.stringify(key);
+}
+
+function isWithin(path: string, outer: string): boolean {
+  return path === outer || path.startsWith(`${outer}.`) || path.startsWith(`${outer}[`);
 }
 
 /** The keys and indices of a path, from the outermost one. */

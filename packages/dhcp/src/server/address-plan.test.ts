@@ -88,7 +88,7 @@ describe('a plan', () => {
       'nothing to give',
       { reservations: [], range: undefined, discovery: undefined },
       'reservations',
-      /at least one/,
+      /^must have at least one entry unless range or discovery is given$/,
     ],
     [
       'a reservation of its own address',

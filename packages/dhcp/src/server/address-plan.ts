@@ -84,7 +84,7 @@ export function makeAddressPlan(
     overlapProblem(range, discovery);
   if (problem !== undefined) return { kind: 'bad', problem };
   if (reservations.length === 0 && range === undefined && discovery === undefined) {
-    return bad('reservations', 'must give at least one address, or else range or discovery');
+    return bad('reservations', 'must have at least one entry unless range or discovery is given');
   }
   const reservedBy = new Map(reservations.map(({ mac, address }) => [address, mac]));
   const plan = {

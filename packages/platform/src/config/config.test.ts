@@ -112,6 +112,21 @@ describe('the problems of a configuration', () => {
     ]);
   });
 
+  test('are told in one line of a key with a line break', () => {
+    expect(problems('address: xx\n"a\\nb": 1\n')).toEqual([
+      '2 "a\\nb" is no key of this configuration',
+    ]);
+  });
+
+  test('are told with the line of an alias that is an entry of a list', () => {
+    const text = 'address: xx\nlisten: &i {mode: c}\nfiles:\n  - {name: one}\n  - *i\n';
+    expect(problems(text)).toEqual([
+      '2 listen.mode has to be one of a, b',
+      '5 files[1].name is missing: give a text',
+      '5 files[1].mode is no key of this configuration',
+    ]);
+  });
+
   test('are told without a key when they are about the whole file', () => {
     expect(problems('- 1\n')).toEqual(['1 the file has to be a mapping']);
   });

@@ -2,7 +2,7 @@
  * Configuration files: their text, and the positions of problems in it. A separate entry, because
  * it needs a reader of YAML.
  */
-import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { ConfigError, pathParts, problemText } from '../config-reader.ts';
 
 export { optional, readConfigText } from './text.ts';
@@ -71,5 +71,6 @@ function offsetOf(root: unknown, path: string): number {
 }
 
 function startOf(node: unknown): number | undefined {
-  return isMap(node) || isSeq(node) || isScalar(node) ? node.range?.[0] : undefined;
+  const hasRange = isMap(node) || isSeq(node) || isScalar(node) || isAlias(node);
+  return hasRange ? node.range?.[0] : undefined;
 }
