@@ -27,7 +27,7 @@ export interface RequestTarget {
 }
 
 const busyStatuses: ReadonlySet<number> = new Set([409, 423, 429, 503]);
-const unsureStatuses: ReadonlySet<number> = new Set([408, 500, 502, 504]);
+const troubleStatuses: ReadonlySet<number> = new Set([408, 500, 502, 504]);
 const unknownStatuses: ReadonlySet<number> = new Set([404, 405, 410, 501]);
 
 /** An answer of 400 and above. `signedIn`: by a session that the BMC had granted. */
@@ -52,7 +52,7 @@ export function refusalOfStatus(
     const busy = transient('busy', `the BMC is busy (${status})`, text);
     return askAgainMs === undefined ? busy : { ...busy, askAgainMs };
   }
-  if (unsureStatuses.has(status)) {
+  if (troubleStatuses.has(status)) {
     return transient('trouble', `the BMC has trouble of its own (${status})`, text);
   }
   if (unknownStatuses.has(status)) {
@@ -72,9 +72,13 @@ function askAgainIn({ headers }: HttpAnswer): number | undefined {
   return seconds === null ? undefined : Math.min(Number(seconds[0]), askAgainSecondsMax) * 1_000;
 }
 
+/** Not "blocked" nor "clock": another cause must not be told as a locked account. */
+const lockedAccount =
+  /(?<![A-Za-z])lock(?:ed| ?out)|(?<![A-Z])L(?:ock|OCK)(?:ed| ?[Oo]ut|ED| ?OUT)/;
+
 /** Redfish has no code for a locked account: services report it in their own words. */
 function refusedSignIn(text: string): BmcFailed {
-  if (!/lock(ed|out)/i.test(text)) {
+  if (!lockedAccount.test(text)) {
     const message = 'the BMC does not accept user and password: correct the credential';
     return failed('authentication', message, text);
   }
