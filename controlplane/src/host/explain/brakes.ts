@@ -75,18 +75,21 @@ export function tellQueue(
 }
 
 /** Who ends the hold of a restored store next. */
-type HoldEnd = 'person' | 'agent' | 'nextPass';
+type HoldEnd = 'person' | 'agent' | 'newAgent' | 'nextPass';
 
 const headlineUntil: Readonly<Record<HoldEnd, string>> = {
   person: 'held: the store was restored; nothing new starts until a person accepts that',
-  agent: 'held: the loss is accepted; nothing new starts until the agent has connected again',
+  agent: 'held: the loss is accepted; nothing new starts until the agent has heard of it',
+  newAgent: 'held: the loss is accepted; nothing new starts until an agent has joined the rack',
   nextPass: 'held: the loss is accepted, and the rack has no agent; the hold ends by itself',
 };
 
-/** Before an agent has heard of the acceptance, its rack still has a text of `restored`. */
+/** The rack has a text of `restored` until an agent has heard of the acceptance. */
 function holdEndOf(context: HostContext): HoldEnd {
-  if (context.restored !== undefined && !context.restoredAccepted) return 'person';
-  return hasNoAgent(context) ? 'nextPass' : 'agent';
+  const isUnheard = context.restored !== undefined;
+  if (isUnheard && !context.restoredAccepted) return 'person';
+  if (!hasNoAgent(context)) return 'agent';
+  return isUnheard ? 'newAgent' : 'nextPass';
 }
 
 /** A host that is held because its store has lost data. */
@@ -97,6 +100,7 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
   const blockers: Readonly<Record<HoldEnd, string>> = {
     person: 'the restored store',
     agent: `the agent of ${rack}`,
+    newAgent: `an agent of ${rack}`,
     nextPass: 'nothing',
   };
   const end = holdEndOf(context);
@@ -105,9 +109,20 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
     causes: [{ text: context.restored ?? hold.reason, since: hold.since }],
     blocker: blockers[end],
     since: hold.since,
-    unblock:
-      end === 'nextPass' ? ['nothing: the hold ends by itself'] : adviceToAccept(rack, context),
+    unblock: adviceToEnd(end, rack, context),
   };
+}
+
+function adviceToEnd(end: HoldEnd, rack: RackName, context: HostContext): string[] {
+  switch (end) {
+    case 'person':
+    case 'agent':
+      return adviceToAccept(rack, context);
+    case 'newAgent':
+      return [`join an agent: rackwright rack join-token ${idOf(rack)}`];
+    case 'nextPass':
+      return ['nothing: the hold ends by itself'];
+  }
 }
 
 /** After the acceptance: a host that is left unchanged, because it may have been taken into use. */

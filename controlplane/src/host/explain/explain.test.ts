@@ -77,7 +77,7 @@ test('a host of a restored store is held for a person, then for its agent', () =
     blocker: 'the restored store',
   });
   const away = {
-    headline: 'held: the loss is accepted; nothing new starts until the agent has connected again',
+    headline: 'held: the loss is accepted; nothing new starts until the agent has heard of it',
     blocker: 'the agent of racks/r1',
     unblock: ['start the agent of racks/r1 again: rackwright-agent run --config FILE'],
   };
@@ -91,16 +91,27 @@ test('a host of a restored store is held for a person, then for its agent', () =
 test.each([
   { agentRegistered: false, agentRevoked: false },
   { agentRegistered: true, agentRevoked: true },
-])('a host of an accepted store waits for no agent where the rack has none: %o', (agents) => {
+])('a host of an accepted store waits for a new agent, or for the next pass: %o', (agents) => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.context = { ...host.context, restored: 'the store was restored' };
   host.apply({ kind: 'tick' });
-  host.context = { ...host.context, ...agents, session: undefined, restored: undefined };
+  const restored = 'the restored store was accepted; the agent has not heard of it yet';
+  host.context = { ...host.context, ...agents, session: undefined };
+  host.context = { ...host.context, restored, restoredAccepted: true };
+  host.apply({ kind: 'tick' });
+  expect(explain(host)).toMatchObject({
+    headline: 'held: the loss is accepted; nothing new starts until an agent has joined the rack',
+    blocker: 'an agent of racks/r1',
+    unblock: ['join an agent: rackwright rack join-token r1'],
+  });
+  host.context = { ...host.context, restored: undefined, restoredAccepted: false };
   expect(explain(host)).toMatchObject({
     headline: 'held: the loss is accepted, and the rack has no agent; the hold ends by itself',
     blocker: 'nothing',
     unblock: ['nothing: the hold ends by itself'],
   });
+  host.apply({ kind: 'tick' });
+  expect(host.record.host?.status?.holds).toEqual([]);
 });
 
 test('a BMC that says yes and does nothing is named, and asking again starts a run', () => {
