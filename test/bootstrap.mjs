@@ -18,7 +18,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const binFolder = join(root, 'node_modules', '.bin');
 const pinnedNode = join(binFolder, 'node');
 
-/** Projects of vitest.config.ts that need nothing of the machine and take seconds. */
+/** Projects of vitest.config.ts that need no foreign program and take seconds. */
 const quickProjects = ['--project', 'unit', '--project', 'tidy'];
 
 /** One program of a command. `name` is what the person sees. */

@@ -1,4 +1,4 @@
-/** Removes a secret from a stream of bytes, however the stream is split. Pure but for itself. */
+/** Removes a secret from a stream of bytes, however the stream is split. */
 export class MaskedStream {
   readonly #secret: Uint8Array;
   /** Bytes at the end of the stream that may be the beginning of the secret. */

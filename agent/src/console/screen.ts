@@ -1,6 +1,6 @@
 /**
- * The text on a terminal's screen after any bytes: lines of plain text for people. Pure but for
- * itself.
+ * The text on a terminal's screen after any bytes: lines of plain text for people. It has no
+ * effect outside this object.
  *
  * S1 Its size is bounded: rows, columns, and the lines that have scrolled away.
  * S2 Its lines hold no control, format or private characters: nothing that a machine writes can act
@@ -16,8 +16,9 @@ export interface ScreenSize {
 /** Serial consoles have 24 or 25 rows; a kernel writes long lines. */
 export const defaultScreenSize: ScreenSize = { rows: 40, columns: 132 };
 
-/** The maximum length of an escape sequence; a longer one is none. */
+/** Parameters of an escape sequence; further ones are dropped. */
 const parametersMax = 16;
+/** A larger parameter counts as this. */
 const parameterMax = 9_999;
 
 const escape = '\x1b';

@@ -98,7 +98,9 @@ async function ask(
       { deadlineMs: askedMs + callTimeoutMs, waitForReady: true },
     );
     if (answer.expireTime === undefined || answer.agentEndpoint === '') {
-      throw new Error('the control plane gave an incomplete certificate: are versions equal?');
+      throw new Error(
+        "the control plane's answer has no expire_time or agent_endpoint: install the same version",
+      );
     }
     // By our own clock, also when it is wrong: only the length of the certificate's life counts.
     const issuedAtMs = clock.nowMs();

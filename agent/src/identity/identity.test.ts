@@ -138,7 +138,7 @@ describe('joining a rack', () => {
     await expect(join(parts, key, issuer.address, 'rwj1.x')).rejects.toThrow(/no join token/);
     expect(issuer.asked).toEqual([]);
     issuer.answer.agentEndpoint = '';
-    await expect(join(parts, key, issuer.address, issuer.token)).rejects.toThrow(/incomplete/);
+    await expect(join(parts, key, issuer.address, issuer.token)).rejects.toThrow(/expire_time/);
   });
 
   test('uses no file that others can read, and says how to go on', async () => {

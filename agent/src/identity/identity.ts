@@ -1,10 +1,10 @@
 /**
  * The identity of this agent: its key, its certificate, and the authorities that it trusts.
  *
- * 1. The key is durable before it is shown to the control plane: a lost reply or a crash burns no
- *    token, the same key asks again.
- * 2. Identity is one file, replaced whole: there is no torn state. Its key is the agent's; the file
- *    of the key alone counts before the first join.
+ * 1. The key is durable before it is shown to the control plane. So a lost reply or a crash wastes
+ *    no token: the agent asks again with the same key.
+ * 2. The identity is one file that is replaced atomically. Its key is the agent's. Before the first
+ *    join the file of the key alone counts.
  * 3. A key that takes the place of another one is a file of its own until it has its certificate:
  *    what the control plane refuses changes nothing here.
  * 4. A file that others can read or own is not used: its key may be theirs.

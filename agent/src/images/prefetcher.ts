@@ -136,7 +136,7 @@ export class Prefetcher {
     const { image, netboot, architecture: name } = one.wanted;
     const architecture = architectureNamed(name);
     try {
-      if (image === undefined) throw new Error('it names no image');
+      if (image === undefined) throw new Error('the entry has no field image');
       if (architecture === undefined) throw new Error(`no images are made for "${name}"`);
       const needs = netboot ? 'netboot' : 'disk';
       const wanted = await wantedImage(image, architecture, needs, credential);

@@ -59,7 +59,7 @@ const causeTexts: { readonly [S in TransitionCause]: string } = {
   changed: 'hardware changed',
   written: 'an image is being written',
   unwanted: 'goal is less',
-  notUnderstood: 'removed by force, work of a newer version',
+  notUnderstood: 'deleted by force, with work of a newer version',
 };
 const drawnCauses = Object.keys(causeTexts) as TransitionCause[];
 

@@ -106,7 +106,7 @@ describe('keys from systemd', () => {
 });
 
 describe('keys from a program', () => {
-  test('are what it writes', async () => {
+  test('are those that it prints', async () => {
     expect(await run('/bin/echo', formatKey(key(4)).trim())).toEqual([key(4)]);
   });
 

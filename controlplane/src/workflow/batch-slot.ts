@@ -38,7 +38,9 @@ export async function takeSlot(
 ): Promise<SlotState> {
   const { workflowBatch: batch } = record;
   const entry = batch?.status?.hosts[index];
-  if (batch === undefined || entry === undefined) throw new Error('no such place in the batch');
+  if (batch === undefined || entry === undefined) {
+    throw new Error(`the batch has no host at index ${index}`);
+  }
   const id = workflowIdOf(batch.spec?.template ?? '', entry.host);
   return untilWritten(workflowName(id), async () => {
     const found = await readHostWorkflow(deps, id, record.hostUids[index] ?? '');

@@ -78,7 +78,7 @@ export interface TransientError {
   readonly message: string;
   /** The pause that the other side asks for, when it does: milliseconds. */
   readonly delayMs?: number;
-  /** As in `Failed`. */
+  /** As in {@link FailedAttempt}. */
   readonly disksUntouched?: true;
 }
 

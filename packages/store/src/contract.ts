@@ -31,8 +31,8 @@ export function asWriteId(text: string): WriteId {
 }
 
 /**
- * A store for ever: one that was restored or imported is another. It is the `Incarnation` of the
- * messages, which this package does not know.
+ * The id of one unbroken history of a store: one that is restored or imported gets another. It is
+ * the `Incarnation` of the messages, which this package does not know.
  */
 export type StoreIncarnation = string & { readonly __brand: 'Incarnation' };
 

@@ -173,7 +173,7 @@ test('a port that is refused twice, a repetition between, is given up', () => {
   expect(transfer.refused()).toEqual({ sends: [] });
 });
 
-test('a refusal that any word of the client belies costs no more than a repetition', () => {
+test('an unreachable port that a later acknowledgement disproves costs one repetition', () => {
   const transfer = transferOf(content(50_000));
   transfer.start();
   for (let block = 1; block < 20; block += 1) {

@@ -5,10 +5,10 @@
  * of the same port.
  *
  * U1 The first datagram from a port begins its transfer at once.
- * U2 A port that was used lately begins its next transfer after `lateMs`. A datagram that arrives
- *    before that was sent earlier, and enters nothing.
- * U3 A request that the port has made before is late as well, while the last datagram from there is
- *    not older than `lateMs`. A client that means it asks again.
+ * U2 A port that was used lately begins its next transfer after `lateMs`. Datagrams that arrive in
+ *    between belong to the earlier transfer and are dropped.
+ * U3 A repeated request counts as late while the last datagram of its port is at most `lateMs` old.
+ *    A client that still wants the file repeats it.
  * U4 The memory is bounded: of ports, of requests of each, and in time.
  */
 export interface UsedPortLimits {
@@ -31,7 +31,7 @@ export type PortUse =
   | { readonly kind: 'first' }
   /** After this long, in which nothing of its port counts. */
   | { readonly kind: 'again'; readonly afterMs: number }
-  /** It was on its way for long; nothing follows from it. */
+  /** A late duplicate: it is dropped. */
   | { readonly kind: 'late' };
 
 interface UsedPort {

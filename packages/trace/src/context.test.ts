@@ -28,7 +28,7 @@ test.each([
   expect(parseTraceparent(text)).toBeUndefined();
 });
 
-test('whatever is made is taken again', () => {
+test('a traceparent that was formatted parses back to the same context', () => {
   const hex = (length: number) =>
     fc.array(fc.constantFrom(...'123456789abcdef'), { minLength: length, maxLength: length });
   fc.assert(

@@ -1,9 +1,9 @@
 /**
  * How often a session sends heartbeats, and how long work may go on without one. A lease outlives
- * two lost heartbeats. `settleMs` is longer than the pause between two heartbeats, so that a
- * deadline needs no other trigger. An agent without work needs no lease: it sends heartbeats less
- * often, and one at once when work arrives. Its connection shows that it is alive: the keepalive
- * does not depend on heartbeats.
+ * one lost heartbeat. After two in a row it lapses until the next answer. `settleMs` is longer than
+ * the pause between two heartbeats, so that a deadline needs no other trigger. An agent without
+ * work needs no lease: it sends heartbeats less often, and one at once when work arrives. Its
+ * connection shows that it is alive: the keepalive does not depend on heartbeats.
  */
 export interface SessionTiming {
   readonly heartbeatIntervalMs: number;

@@ -11,8 +11,9 @@ import { identitiesNow, type Pass } from '../pass/pass.ts';
 import { withEvidence } from './evidence.ts';
 
 export interface DiskSpeed {
+  /** Sequential writes, bytes. */
   readonly writtenPerSecond: number;
-  /** Sequential reads or writes, bytes. */
+  /** Sequential reads, bytes. */
   readonly bytesPerSecond: number;
   /** Reads of 4 KiB at random locations. */
   readonly readsPerSecond: number;
@@ -55,9 +56,9 @@ function kindOf({ rotational, transport }: DeviceFacts): Kind {
 /** The measured speed of a disk; undefined without a measurement. */
 export function measuredSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed | undefined {
   const identity = deviceIdentity(device);
-  const of = known.find((each) => each.device === identity);
-  if (of === undefined || identity === '') return undefined;
-  const { writtenBytesPerSecond, readBytesPerSecond, readsPerSecond } = of;
+  const kept = known.find(({ device: each }) => each === identity);
+  if (kept === undefined || identity === '') return undefined;
+  const { writtenBytesPerSecond, readBytesPerSecond, readsPerSecond } = kept;
   return {
     writtenPerSecond: Number(writtenBytesPerSecond),
     bytesPerSecond: Number(readBytesPerSecond),

@@ -101,7 +101,7 @@ test.each(cases)(
   },
 );
 
-test('a name of a disk to be kept that no disk has is told', () => {
+test('the plan notes an entry of keep_disks that matches no disk', () => {
   const deploy = create(DeploySpecSchema, { keepDisks: ['naa.5000c500a1', 'DISK-l'] });
   const { notes } = planned([disk, nvmeDisk], undefined, deploy);
   expect(notes).toContain('keep_disks names DISK-l, which no disk of the host has: it keeps none');

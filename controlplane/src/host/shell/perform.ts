@@ -41,6 +41,7 @@ export interface PerformingParts {
   readonly post: (hostId: HostId, event: HostEvent) => Promise<PassResult>;
 }
 
+/** Carries out the effects of a pass, once the record of the pass is durable. */
 export class Performing {
   readonly #deps: HostsDependencies;
   readonly #parts: PerformingParts;

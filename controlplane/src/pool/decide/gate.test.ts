@@ -354,7 +354,7 @@ function inWindow(deadlineHours: number): Rollout {
   return rollout;
 }
 
-test('approved when the window is shut, it waits for that, and nobody is told of a webhook', () => {
+test('a host approved outside the window waits for the window, and no webhook is named', () => {
   const rollout = inWindow(24);
   rollout.nowMs += 7 * 3_600_000;
   approve(rollout);

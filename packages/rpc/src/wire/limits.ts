@@ -89,8 +89,8 @@ export interface RpcLimits extends ListenerLimits {
 }
 
 /**
- * For both ends of a session with an agent or a runner: a cut link shows within 15 s (10 + 5), well
- * inside a work lease's life.
+ * For both ends of a session with an agent or a runner: a cut link shows within 15 s (10 + 5). A
+ * work lease does not depend on it: it ends by the agent's own clock.
  */
 export const sessionKeepalive: Pick<RpcLimits, 'keepaliveAfterMs' | 'keepaliveTimeoutMs'> = {
   keepaliveAfterMs: 10_000,

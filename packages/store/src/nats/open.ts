@@ -1,4 +1,4 @@
-/** Opening the NATS driver: connect, prove, check, and only then use. */
+/** Opens the NATS driver: the bucket is used only once the servers have proved durable writes. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';

@@ -1,5 +1,5 @@
 /**
- * Which bytes of a console are shown, and which keys end the view. Pure but for themselves.
+ * Which bytes of a console are shown, and which keys end the view. No effect outside these objects.
  *
  * 1. A file or a program gets text without control sequences.
  * 2. A terminal gets sequences that are known to draw on it. All others are left out, such as those
