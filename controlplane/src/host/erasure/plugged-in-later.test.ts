@@ -12,6 +12,7 @@ import { expect, test } from 'vitest';
 import {
   availableHost,
   type Bench,
+  disklessHost,
   done,
   driveToInspect,
   inspected,
@@ -47,6 +48,17 @@ test('no image comes onto a host into which a disk was plugged after its clean',
   expect(outcome).toBe(RunOutcome.FAILED);
   expect(error).toMatchObject({ type: FailureType.NOT_CERTIFIED });
   expect(error?.message).toContain('DISK-2');
+});
+
+test('a disk plugged into a diskless available host keeps it from being available', () => {
+  const host = disklessHost();
+  expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
+  host.request({ kind: 'provision', image });
+  if (stepAt(host) === 'deploy.fetch_image') host.report(done);
+  driveToInspect(host);
+  host.report(inspected([foreign]));
+  expect(statusOf(host).lastError?.failure).toMatchObject({ type: FailureType.NOT_CERTIFIED });
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 
 test('a disk that was removed for a time is erased again', () => {

@@ -113,6 +113,18 @@ test.each<[string, boolean, Run, Status, object]>([
   expect([state, dirty]).toEqual(isReady ? [AVAILABLE, false] : [MANAGEABLE, true]);
 });
 
+test('a provision leaves a diskless host available only if nothing has used the host since', () => {
+  const diskless = {
+    inventory: create(InventorySchema),
+    spec: { cleaning: { allowDiskless: true } },
+  };
+  const after = (state: HostState) =>
+    landed({ kind: PROVISION, outcome: FAILED, error }, { state }, diskless).status;
+  expect(after(AVAILABLE)).toMatchObject({ state: AVAILABLE, dirty: false });
+  // A cause outside the run has moved it on, as when a restored store is accepted.
+  expect(after(MANAGEABLE)).toMatchObject({ state: MANAGEABLE, dirty: true });
+});
+
 test('a host made ready again keeps the fault and error of its provision as a warning', () => {
   const cleaned = (runKind: RunKind, ...types: string[]) => {
     const faults = types.map((type) => ({ type, severity: ERROR }));

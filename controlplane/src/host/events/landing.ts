@@ -27,7 +27,15 @@ import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certif
 import { backOff, metAnotherMachine, wantsAvailable } from '../life/goal.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { faultsHealedBy, isClearedByAnyRun } from '../pass/fault-clearing.ts';
-import { causedBy, now, type Pass, type PassView, runName, runNameForEver } from '../pass/pass.ts';
+import {
+  causedBy,
+  inventoryNow,
+  now,
+  type Pass,
+  type PassView,
+  runName,
+  runNameForEver,
+} from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import {
@@ -100,12 +108,18 @@ const isOfIdentity: ReadonlySet<FailureType> = new Set([
 
 /**
  * Whether a host that was not provisioned after all is as ready as before: nothing was written or
- * booted, and each of its disks has a certificate of this use.
+ * booted, and each of its disks has a certificate of this use; a host without disks was not used.
  */
 function isReadyStill(pass: Pass, { error }: RunView): boolean {
   if (error !== undefined && isOfIdentity.has(error.type)) return false;
-  const { inventory } = pass.context.facts;
+  // It may have come in this pass, and with it the reason why the run failed.
+  const inventory = inventoryNow(pass);
   if (inventory === undefined || !mayBeKeptReady(pass)) return false;
+  const { record, status } = pass;
+  const isCertified = record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
+  // Without a disk there is no certificate that a use in between could end. The state has left
+  // `available` with such a use.
+  if (!isCertified && status.state !== HostState.AVAILABLE) return false;
   return uncertifiedDevice(pass, inventory) === undefined;
 }
 

@@ -13,7 +13,7 @@ import {
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
-import { erased, virtioDisk } from '../testing/bench.ts';
+import { disklessHost, erased, statusOf, virtioDisk } from '../testing/bench.ts';
 import {
   type Connecting,
   complete,
@@ -302,6 +302,19 @@ describe('an agent that has seen more than the store has', () => {
     await replica.request({ kind: 'retry' });
     expect(rig.status().run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
   });
+});
+
+test('a diskless host is not available either once its lost provision was accepted', () => {
+  const host = disklessHost();
+  expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+  host.request({ kind: 'provision', image: `registry.example/os@sha256:${'ab'.repeat(32)}` });
+  const known = host.context;
+  host.context = { ...known, restored: 'revisions were lost' };
+  host.apply({ kind: 'tick' });
+  host.context = known;
+  host.apply({ kind: 'hello', journal: create(agent.JournalSchema, nextLife), listed: [] });
+  expect(statusOf(host).run).toMatchObject({ kind: RunKind.PROVISION, phase: RunPhase.ENDED });
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 
 test('a store that is away when the agent comes with the acceptance loses no host', async () => {

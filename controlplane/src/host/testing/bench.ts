@@ -313,6 +313,17 @@ export function driveToInspect(self: Bench): void {
   self.runnerReady();
 }
 
+/** A host without disks whose policy accepts that, after its first clean. */
+export function disklessHost(): Bench {
+  const host = bench({ cleaning: { allowDiskless: true } });
+  driveToErase(host, []);
+  const evidence = host.evidence([]);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  host.report(inspected([]));
+  host.report(done);
+  return host;
+}
+
 /** The host's present status. */
 export function statusOf({ record }: Bench): HostStatus {
   const status = record.host?.status;
