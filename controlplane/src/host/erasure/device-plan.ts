@@ -38,6 +38,7 @@ import {
   RunKind,
   type RunStep,
   StepState,
+  writeImageStep,
 } from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
 import { isStepOver, later, type Pass, type PassView } from '../pass/pass.ts';
@@ -65,7 +66,9 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
   if (run.kind !== RunKind.CLEAN) {
     // A host in use keeps its disks: a failing one is only shown.
     const failing = run.kind === RunKind.PROVISION ? failingDisks(pass, inventory) : [];
-    return failureOf([...disksElsewhere(pass.record), ...failing]);
+    return (
+      failureOf([...disksElsewhere(pass.record), ...failing]) ?? nothingToWrite(run, inventory)
+    );
   }
   const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
@@ -98,6 +101,12 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
     step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
   }
   return undefined;
+}
+
+/** An order without devices would let the runner write to a disk that was plugged in since. */
+function nothingToWrite({ steps }: RunView, { devices }: Inventory): RunFailure | undefined {
+  if (devices.length > 0 || !steps.some(({ name }) => name === writeImageStep)) return undefined;
+  return stepFailure('noRootDisk', 'the runner sees no disk that the image could come onto');
 }
 
 /**

@@ -85,6 +85,18 @@ test('an image may come onto the disks that its run has seen, and no others', ()
   expect(devices.map(({ device }) => device?.serial)).toEqual(['DISK-1']);
 });
 
+test('no image is ordered for a host whose run has seen no disk', () => {
+  for (const host of [availableHost(), disklessHost()]) {
+    host.request({ kind: 'provision', image });
+    if (stepAt(host) === 'deploy.fetch_image') host.report(done);
+    driveToInspect(host);
+    host.report(inspected([]));
+    const { run, lastError } = statusOf(host);
+    expect(run?.steps.find(({ name }) => name === 'deploy.write_image')?.attempt).toBe(0);
+    expect(lastError?.failure).toMatchObject({ type: FailureType.NO_ROOT_DISK });
+  }
+});
+
 test('a disk of the same serial is another one when it says another size, model or WWN', () => {
   const changes = [{ sizeBytes: 2n * sizeBytes }, { model: 'other' }, { wwn: 'naa.5' }];
   for (const change of changes) {
