@@ -1,6 +1,7 @@
 /** Disks that are added to an available host, or removed and returned: none is used unerased. */
 import { create } from '@bufbuild/protobuf';
 import {
+  agent,
   FailureType,
   HostGoal,
   HostState,
@@ -48,6 +49,24 @@ test('no image comes onto a host into which a disk was plugged after its clean',
   expect(outcome).toBe(RunOutcome.FAILED);
   expect(error).toMatchObject({ type: FailureType.NOT_CERTIFIED });
   expect(error?.message).toContain('DISK-2');
+});
+
+test('no image comes onto a host that somebody has switched on during its provision', () => {
+  const host = availableHost();
+  host.request({ kind: 'provision', image });
+  expect(stepAt(host)).toBe('deploy.fetch_image');
+  const observations = create(agent.ObservationsSchema, { poweredOn: true });
+  const value = create(agent.HostUpdatedSchema, { observations });
+  const result = { case: 'hostUpdated' as const, value };
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  host.report(done);
+  driveToInspect(host);
+  host.report(inspected());
+  expect(statusOf(host).run).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: { type: FailureType.NOT_CERTIFIED },
+  });
 });
 
 test('a disk plugged into a diskless available host keeps it from being available', () => {

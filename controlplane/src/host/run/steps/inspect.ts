@@ -18,6 +18,7 @@ import { inspectTimeoutMs } from '../../erasure/times.ts';
 import { withEarlierNeighbors } from '../../hardware/neighbors.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import type { Pass, PassView } from '../../pass/pass.ts';
+import type { RunView } from '../../pass/read-only.ts';
 import { invalidResult } from '../../pass/step-failure.ts';
 import { move } from '../../pass/transitions.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
@@ -42,7 +43,7 @@ export const inspect: OperationStep = {
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
     const tooLarge = keepInventory(pass, inventory);
     if (tooLarge !== undefined) return tooLarge;
-    const uncertified = leaveIfUncertified(pass, inventory);
+    const uncertified = leaveIfUncertified(pass, run, inventory);
     const refused = planDevices(pass, run, inventory);
     // No user gets a host with a disk that was not erased, whenever that was plugged in.
     return refused ?? (run.kind === RunKind.PROVISION ? uncertified : undefined);
@@ -76,13 +77,19 @@ function keepInventory(pass: Pass, inventory: Inventory): RunFailure | undefined
 /**
  * An available host has a disk that was not erased: it is no longer available, and this is the
  * reason. The same applies to a certified disk that was absent: what happened to it there is
- * unknown.
+ * unknown. A host may also have left `available` since its provision began: by a use of its disks,
+ * or as its image was to be written, which ends no certificate.
  */
-function leaveIfUncertified(pass: Pass, inventory: Inventory): RunFailure | undefined {
-  if (pass.status.state !== HostState.AVAILABLE) return undefined;
+function leaveIfUncertified(
+  pass: Pass,
+  { kind }: RunView,
+  inventory: Inventory,
+): RunFailure | undefined {
+  const isAvailable = pass.status.state === HostState.AVAILABLE;
+  if (!isAvailable && kind !== RunKind.PROVISION) return undefined;
   forgetAbsent(pass, inventory);
   const uncertified = uncertifiedDevice(pass, inventory);
-  if (uncertified !== undefined) move(pass.status, 'used');
+  if (uncertified !== undefined && isAvailable) move(pass.status, 'used');
   return uncertified;
 }
 
