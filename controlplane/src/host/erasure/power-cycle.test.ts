@@ -55,11 +55,15 @@ const image = `r.example/os@sha256:${'ab'.repeat(32)}`;
 const provision = { kind: 'provision', image } as const;
 const names = (host: Bench) => statusOf(host).run?.steps.map(({ name }) => name) ?? [];
 
-function seenOn(host: Bench): void {
-  const observations = create(agent.ObservationsSchema, { poweredOn: true });
+function observe(host: Bench, seen: { readonly poweredOn: boolean }): void {
+  const observations = create(agent.ObservationsSchema, seen);
   const value = create(agent.HostUpdatedSchema, { observations });
   const result = { case: 'hostUpdated' as const, value };
   host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+}
+
+function seenOn(host: Bench): void {
+  observe(host, { poweredOn: true });
 }
 
 describe('the first boot of the runner after a clean', () => {
@@ -123,6 +127,39 @@ describe('the first boot of the runner after a clean', () => {
     seenOn(host);
     expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN });
     expect(names(host)).not.toContain(again);
+  });
+
+  test('does not read disks that were used while its run had already begun', () => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    expect(names(host)).toContain(again);
+    seenOn(host);
+    boot(host);
+    host.report(inspected());
+    const { run } = statusOf(host);
+    expect(run).toMatchObject({ kind: RunKind.INSPECT, outcome: RunOutcome.UNSPECIFIED });
+    const reading = run?.steps.find(({ name }) => name === again);
+    expect(reading?.state).toBe(StepState.SKIPPED);
+  });
+
+  test('ends a reading that has begun when the disks are used before it comes back', () => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected());
+    expect(stepAt(host)).toBe(again);
+    const { session } = host.context;
+    if (session === undefined) throw new Error('the bench has a session');
+    const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
+    host.context = { ...host.context, session: { ...session, journal } };
+    host.apply({ kind: 'tick' });
+    expect(stepAt(host)).toBe('power.off');
+    observe(host, { poweredOn: false });
+    observe(host, { poweredOn: true });
+    boot(host);
+    host.report(inspected());
+    const reading = statusOf(host).run?.steps.find(({ name }) => name === again);
+    expect(reading).toMatchObject({ state: StepState.SKIPPED, attempt: 1 });
   });
 
   test('leaves out a disk that is not there any more', () => {

@@ -116,13 +116,22 @@ export function dropUsed(pass: Pass): void {
   if (!isDue(pass)) pass.record.unproved = [];
 }
 
+/** P1: whether something was to be read again, and may have been written to before that. */
+export function isUsedSince(pass: Pick<PassView, 'record' | 'status'>): boolean {
+  return pass.record.unproved.length > 0 && !isDue(pass);
+}
+
 /** Our own action has raised the host's epoch, and nothing has been written yet. */
 export function stayDue({ record, status }: Pass): void {
   if (record.unproved.length > 0) record.unprovedEpoch = status.useEpoch;
 }
 
-/** The devices to read again in a run: absent disks cannot be read. */
+/**
+ * The devices to read again in a run: absent disks cannot be read, and those that were used since
+ * the run began are not read (P1).
+ */
 export function plansToProve(pass: PassView, run: RunView): agent.DevicePlan[] {
+  if (!isDue(pass)) return [];
   const present = identitiesNow(pass);
   return rereadings(pass).filter((plan) => !hasInspected(run) || present.has(keyOf(plan)));
 }

@@ -12,7 +12,7 @@ import {
   type RunStep,
   verifyErasedStep,
 } from '@rackwright/messages';
-import { isDue, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
+import { isDue, isUsedSince, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
 import { isStepOver, type PassView } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { skip, skipReasons } from '../pass/skip-reason.ts';
@@ -88,7 +88,9 @@ function stepsNamed({ context }: PassView, ...names: readonly string[]): RunStep
 
 /** Skips a reading with nothing to read. True: it was skipped. */
 export function skipProof(pass: PassView, run: RunView, step: RunStep): boolean {
-  if (step.name !== verifyErasedStep || isStepOver(step) || step.attempt > 0) return false;
+  if (step.name !== verifyErasedStep || isStepOver(step)) return false;
+  // A reading that has begun may have found data. Only a use of the disks ends the question.
+  if (step.attempt > 0 && !isUsedSince(pass)) return false;
   if (plansToProve(pass, run).length > 0) return false;
   skip(step, skipReasons.nothingToRead);
   return true;
