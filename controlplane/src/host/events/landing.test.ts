@@ -15,7 +15,7 @@ import { defaultTiming } from '../pass/timing.ts';
 import { did, type Init, landed, nowMs } from './landing.fixture.ts';
 
 const { AVAILABLE, MANAGEABLE, PROVISIONED } = HostState;
-const { WORKFLOW, RELEASE, POWER, INSPECT, SERVICE, VERIFY } = RunKind;
+const { ADOPT, WORKFLOW, RELEASE, POWER, INSPECT, SERVICE, VERIFY } = RunKind;
 const { SUCCEEDED, FAILED, CANCELLED } = RunOutcome;
 
 test.each<[string, Init<typeof RunStepSchema>, boolean]>([
@@ -115,4 +115,11 @@ test('the first proof of its BMC makes a new host manageable; a failed one does 
   const verify = (outcome: RunOutcome) =>
     landed({ kind: VERIFY, outcome }, { state: HostState.NEW }).status.state;
   expect([verify(SUCCEEDED), verify(FAILED)]).toEqual([MANAGEABLE, HostState.NEW]);
+});
+
+test('an adopted host has a new use: a person may have written to its disks', () => {
+  const after = (outcome: RunOutcome) =>
+    landed({ kind: ADOPT, outcome }, {}, { record: { adoptTo: HostState.EXTERNAL } }).status;
+  expect(after(SUCCEEDED)).toMatchObject({ state: HostState.EXTERNAL, dirty: true, useEpoch: 2n });
+  expect(after(FAILED)).toMatchObject({ state: MANAGEABLE, useEpoch: 1n });
 });

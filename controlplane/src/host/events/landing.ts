@@ -77,11 +77,12 @@ export function land(pass: Pass, run: Run): void {
   const disk = deploys(run) ? settleDisk(pass, run) : undefined;
   if (disk !== undefined) settleWritten(pass, replaced, disk);
   const ready = disk === 'untouched' && isReadyStill(pass, run) ? landing.untouched : undefined;
+  const mayHaveWritten = disk !== undefined && ready === undefined;
   transit(status, {
     to: ready ?? landingState(pass, run, landing),
     ...(landing.disks === 'dirty' ? { disks: ready === undefined ? 'dirty' : 'clean' } : {}),
-    // Earlier certificates do not cover data that it may have written.
-    ...(disk !== undefined && ready === undefined ? { use: 'next' } : {}),
+    // Earlier certificates do not cover data that it, or a person, may have written.
+    ...(landing.use === 'next' || mayHaveWritten ? { use: 'next' } : {}),
   });
   if (before === HostState.PROVISIONED || hasRun(pass, run, disk)) {
     pass.record.eraseBeforeRemoval = true;

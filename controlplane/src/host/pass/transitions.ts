@@ -26,6 +26,8 @@ export interface Landing {
   readonly to: 'same' | 'proved' | 'goal' | 'adopted' | State;
   /** Unset: unchanged. `clean`: no longer dirty if the run erased as the policy demands. */
   readonly disks?: 'clean' | 'dirty';
+  /** From here on earlier certificates do not apply to its disks. */
+  readonly use?: 'next';
   /** The state instead, when nothing was written and every disk is certified as before. */
   readonly untouched?: State;
   /**
@@ -89,7 +91,11 @@ export const landings: { readonly [K in KnownRunKind]: Landings } = {
   ),
   [RunKind.POWER]: landing({ to: 'same' }, { to: 'same', fault: 'powerFailed' }),
   [RunKind.RESCUE]: landing({ to: 'same' }, { to: 'same', fault: 'rescueFailed' }),
-  [RunKind.ADOPT]: landing({ to: 'adopted', disks: 'dirty' }, { to: 'same', fault: 'adoptFailed' }),
+  // A person has put a system onto it, which no later run may take for data that has returned.
+  [RunKind.ADOPT]: landing(
+    { to: 'adopted', disks: 'dirty', use: 'next' },
+    { to: 'same', fault: 'adoptFailed' },
+  ),
   [RunKind.DELETE]: landing(removed, { to: 'same' }),
 };
 
