@@ -1,5 +1,5 @@
 /** What a lease does not permit: a store that lost something, and a freeze (DESIGN §5, §10). */
-import { agent, asIncarnation, asRevision } from '@rackwright/messages';
+import { agent, asIncarnation, asRevision, type HostUid } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 
@@ -76,6 +76,36 @@ describe('the work lease', () => {
     expect(world.session?.leaseValid()).toBe(true);
     expect(world.controlPlane.hellos.at(-1)).toMatchObject(none);
   });
+});
+
+test('DESIGN §10: no boot list of another store is in force until that is accepted', async () => {
+  const world = await connected();
+  const { controlPlane } = world;
+  const list = (generation: bigint, hostUid: HostUid) => {
+    const hosts = [{ hostUid, hostName: 'h1', macs: ['52:54:00:00:00:01'] }];
+    controlPlane.send({ case: 'bootSnapshot', value: { generation, hosts } });
+    return world.run(100);
+  };
+  const booting = () => world.session?.bootMemory().snapshot.hosts.map(({ hostUid }) => hostUid);
+  await list(controlPlane.revision, 'present');
+  expect(booting()).toEqual(['present']);
+  controlPlane.incarnation = asIncarnation('incarnation-2');
+  await world.restart();
+  const told = controlPlane.others.length;
+  await list(controlPlane.revision + 100n, 'earlier');
+  expect(booting()).toEqual(['present']);
+  expect(controlPlane.others).toHaveLength(told);
+  await world.restart();
+  expect(booting()).toEqual(['present']);
+  const sessions = controlPlane.hellos.length;
+  accept(world);
+  await world.run(5000);
+  expect(controlPlane.hellos).toHaveLength(sessions + 1);
+  await list(1n, 'earlier');
+  expect(booting()).toEqual(['earlier']);
+  expect(controlPlane.others.slice(told)).toMatchObject([
+    { case: 'snapshotApplied', value: { generation: 1n } },
+  ]);
 });
 
 test('DESIGN §10: with what was lost before it the revision never falls', async () => {

@@ -77,7 +77,7 @@ export class AgentSession {
   readonly #forgetting = new Map<HostUid, Promise<void>>();
   /** The incarnation of the store behind the present session; empty before the first. */
   #incarnation = create(agent.WelcomeSchema).incarnation;
-  /** Why nothing destructive is done for the store; undefined: it is. */
+  /** Why the store gets no destructive work and no boot list into force; undefined: it does. */
   #refusal: StoreRefusal | undefined;
   #running: RunningParts | undefined;
 
@@ -363,8 +363,8 @@ export class AgentSession {
   }
 
   /**
-   * A store that has lost what this agent saw of it, or another store, gets no destructive work
-   * until a person accepts it (DESIGN §10), also when its revision grows meanwhile.
+   * A store that has lost what this agent saw of it, or another store, gets no destructive work and
+   * no boot list into force until a person accepts it (DESIGN §10), also when its revision grows.
    */
   #refuseOrNot(welcome: agent.Welcome): void {
     const { journal, log } = this.#options;
@@ -434,6 +434,8 @@ export class AgentSession {
 
   async #applySnapshot(snapshot: agent.BootSnapshot): Promise<void> {
     const { generation } = snapshot;
+    // It may boot what an earlier tenant ran. The session after the acceptance brings it again.
+    if (this.#refusal !== undefined) return;
     if (!(await this.#snapshots.apply(snapshot, this.#incarnation))) return;
     const value = create(agent.SnapshotAppliedSchema, { generation });
     this.#link.send({ case: 'snapshotApplied', value });
