@@ -62,6 +62,7 @@ export function createBmcDrivers(
       return createDriver(config, platform, endpoint, calls);
     },
     forget: (address, port) => governors.forget(`${address}:${port}`),
+    forgetRefusals: () => governors.startOver(),
   };
 }
 

@@ -73,6 +73,7 @@ export class PoweredHost {
       drivers: {
         firmware: 'bios',
         forget: () => undefined,
+        forgetRefusals: () => undefined,
         driver: ({ address, port, cipherSuite, credential }) =>
           new IpmiDriver({
             target: {

@@ -42,6 +42,8 @@ export interface BmcDrivers {
   driver(endpoint: BmcEndpoint, readOnly?: ReadOnlyUse): BmcDriver;
   /** Forgets everything about a BMC. */
   forget(address: string, port: number): void;
+  /** Forgets which credentials the BMCs refused: their versions name other passwords now. */
+  forgetRefusals(): void;
   /** Sends magic packets to these MAC addresses; absent: no host is woken from here. */
   wake?(macs: readonly string[]): Promise<void>;
   /** Which firmware's flag a boot override carries. */

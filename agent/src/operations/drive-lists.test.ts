@@ -46,7 +46,8 @@ function setUp(readDrives: ReadDrives | undefined, serial = 'HOST-1') {
           },
         }),
   };
-  const drivers = { firmware: 'bios', forget: () => {}, driver: () => driver } as const;
+  const forgets = { forget: () => {}, forgetRefusals: () => {} };
+  const drivers = { firmware: 'bios', ...forgets, driver: () => driver } as const;
   const context = {
     signal: new AbortController().signal,
     remainingMs: () => Number.POSITIVE_INFINITY,

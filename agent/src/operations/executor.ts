@@ -76,6 +76,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
     ended: (operationId) => orders.ended(operationId),
     handOffAnswered: (handOff, acts) => orders.handOffAnswered(handOff, acts),
     handOffUnderWay: (hostUid) => orders.handOffUnderWay(hostUid),
+    credentialsStartedOver: () => drivers.forgetRefusals(),
     forgetHost: async (hostUid) => {
       const bmc = bmcOfHost.get(hostUid);
       bmcOfHost.delete(hostUid);

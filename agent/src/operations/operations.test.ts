@@ -43,6 +43,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bio
   const drivers: BmcDrivers = {
     firmware: 'bios',
     forget: (address, port) => calls.push(`forget ${address}:${port}`),
+    forgetRefusals: () => calls.push('forget refusals'),
     driver: ({ credential, ...endpoint }) =>
       new IpmiDriver({
         target: {
@@ -341,6 +342,12 @@ describe('the executor', () => {
     await executor.forgetHost('uid');
     await executor.forgetHost('uid');
     expect(calls).toEqual(['forget 192.0.2.1:623']);
+  });
+
+  test('lets the BMCs forget refusals once credentials mean other passwords', () => {
+    const { executor, calls } = setUp();
+    executor.credentialsStartedOver?.();
+    expect(calls).toEqual(['forget refusals']);
   });
 
   test('keeps what it knows of a BMC that another host has by now', async () => {

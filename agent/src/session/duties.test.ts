@@ -1,4 +1,5 @@
 /** What the session does beside operations: secrets, grants, forgetting, facts. */
+import { type BmcResult, defaultGovernorLimits, failed, Governor } from '@rackwright/bmc';
 import { asIncarnation, type OperationId } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import type { Executor } from './executor.ts';
@@ -64,6 +65,45 @@ describe('credentials', () => {
       '4 admin of the second',
       '3 admin of the older copy',
     ]);
+  });
+
+  test('passwords of another or an accepted store are not refused as old ones', async () => {
+    const world = await connected();
+    const { controlPlane } = world;
+    const governor = new Governor(world.clock.open().clock, defaultGovernorLimits, () => {});
+    world.credentialsStartedOver = () => governor.startOver();
+    const answers: string[] = [];
+    const present = async (id: string, { isRight }: { readonly isRight: boolean }) => {
+      const act = async (): Promise<BmcResult<string>> =>
+        isRight ? { kind: 'ok', value: 'let in' } : failed('authentication', 'wrong');
+      world.work = async () => {
+        const result = await governor.run('credentials/bmc@5', act, { restMs: 0 });
+        answers.push(result.kind === 'ok' ? result.value : result.message);
+        return { kind: 'complete' };
+      };
+      await world.issue(world.verify(id));
+    };
+    const refuse = async (run: number) => {
+      for (const step of [1, 2]) await present(`h/${run}/${step}/1`, { isRight: false });
+      await present(`h/${run}/3/1`, { isRight: true });
+      expect(answers.pop()).toContain('is not presented again');
+    };
+    await refuse(1);
+    controlPlane.cut();
+    await world.run(31_000);
+    await present('h/2/1/1', { isRight: true });
+    expect(answers.pop()).toContain('is not presented again');
+    controlPlane.incarnation = asIncarnation('incarnation-2');
+    controlPlane.cut();
+    await world.run(31_000);
+    await present('h/3/1/1', { isRight: true });
+    expect(answers.pop()).toBe('let in');
+    await refuse(4);
+    const { incarnation, revision } = controlPlane;
+    controlPlane.send({ case: 'storeAccepted', value: { incarnation, revision, by: 'user:ann' } });
+    await world.run(31_000);
+    await present('h/5/1/1', { isRight: true });
+    expect(answers.pop()).toBe('let in');
   });
 
   test('credentials that do not come end the attempt with retryAfter', async () => {

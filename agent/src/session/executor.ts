@@ -127,6 +127,8 @@ export interface Executor {
   handOffAnswered?(handOff: HandOff, acts: boolean): void;
   /** The hand-off of this host that may act and whose runner does not know it yet, if any. */
   handOffUnderWay?(hostUid: HostUid): string | undefined;
+  /** Names and versions of credentials mean other passwords from here on: the store is another. */
+  credentialsStartedOver?(): void;
   /** Drops everything that belongs to the host. None of its operations runs any more. */
   forgetHost(hostUid: HostUid): Promise<void>;
 }

@@ -18,6 +18,7 @@ import { Attempts } from './attempts.ts';
 import { type BootState, KeptBootSnapshots, makeBootMemory } from './boot-snapshot.ts';
 import { brakeOf } from './brake.ts';
 import { Credentials } from './credentials.ts';
+import { disturbing } from './disturbing.ts';
 import type { BootGrantState, Credential, Executor, PowerReadings } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
@@ -296,7 +297,7 @@ export class AgentSession {
     this.#credentials.heard();
     this.#refuseOrNot(welcome);
     this.#lease.reset(this.#refusal !== undefined);
-    if (this.#incarnation !== welcome.incarnation) this.#credentials.startOver();
+    if (this.#incarnation !== welcome.incarnation) this.#startCredentialsOver();
     this.#incarnation = welcome.incarnation;
     this.#noteStore(welcome);
     attempts.direct(welcome.directives);
@@ -395,12 +396,18 @@ export class AgentSession {
     if (incarnation !== this.#incarnation) return;
     // Its list of hosts is the list, though an older store counts from further back.
     await this.#snapshots.startOver();
-    this.#credentials.startOver();
+    this.#startCredentialsOver();
     const value = { incarnation, revision, lostRevisions, accepted: true };
     await journal.append({ case: 'storeSeen', value });
     this.#refusal = undefined;
     log.info({ incarnation, by }, 'the store was accepted');
     this.#link.redial('the store was accepted');
+  }
+
+  /** The versions of another store, or of an older copy, name other passwords. */
+  #startCredentialsOver(): void {
+    this.#credentials.startOver();
+    this.#started().executor.credentialsStartedOver?.();
   }
 
   #noteStore({ incarnation, revision }: Pick<agent.Welcome, 'incarnation' | 'revision'>): void {
@@ -481,19 +488,4 @@ export class AgentSession {
     if (this.#running === undefined) throw new Error('the session has not been started');
     return this.#running;
   }
-}
-
-/** A power change by an operation needs no report, and it may happen during a poll. */
-function disturbing(executor: Executor, power: PowerReadings): Executor {
-  return {
-    ...executor,
-    execute: async (operation, context) => {
-      power.disturbed(operation.hostUid);
-      try {
-        return await executor.execute(operation, context);
-      } finally {
-        power.disturbed(operation.hostUid);
-      }
-    },
-  };
 }

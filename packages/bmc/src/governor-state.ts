@@ -131,6 +131,11 @@ export class GovernorState {
     if (result.kind === 'failed' && isRefusal(result)) this.#refused(credential);
   }
 
+  /** Another store counts credential versions anew: what was refused says nothing of its own. */
+  startOver(): void {
+    this.#refusals.clear();
+  }
+
   health(): BmcHealth {
     for (const [credential, refusals] of this.#refusals) {
       if (refusals >= this.#limits.authenticationFailuresMax) {

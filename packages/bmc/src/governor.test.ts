@@ -235,6 +235,22 @@ describe('the governors of a rack', () => {
     governors.forget('192.0.2.1:623');
     expect(governors.at('192.0.2.1:623')).not.toBe(first);
   });
+
+  test('count refusals anew, and say so, once versions name other passwords', async () => {
+    const { clock } = setUp();
+    const health: BmcHealth['kind'][] = [];
+    const governors = new Governors(() => {
+      return new Governor(clock, limits, ({ kind }) => health.push(kind));
+    });
+    const present = (result: BmcResult<number>) =>
+      clock.settle(governors.at('192.0.2.1:623').run('c@1', async () => result, rest));
+    await present(refusal);
+    await present(refusal);
+    expect(await present(ok(1))).toMatchObject({ type: 'authentication' });
+    governors.startOver();
+    expect(health).toEqual(['lockGuard', 'answering']);
+    expect(await present(ok(1))).toEqual(ok(1));
+  });
 });
 
 describe('a look', () => {

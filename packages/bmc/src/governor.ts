@@ -113,6 +113,12 @@ export class Governor {
     return promise;
   }
 
+  /** Credential versions name other passwords from here on: none of them was refused. */
+  startOver(): void {
+    this.#state.startOver();
+    this.#reportHealth();
+  }
+
   /** Whether anything but looks waits or is under way. */
   #hasWork(): boolean {
     const calls = this.#inFlight === undefined ? this.#queue : [this.#inFlight, ...this.#queue];
@@ -132,12 +138,15 @@ export class Governor {
     this.#inFlight = undefined;
     const call = { wasReadOnly: readOnly !== undefined, restMs };
     this.#state.ended(this.#clock.suspendAwareMs(), credential, result, call);
-    const health = this.#state.health();
-    if (health.kind !== this.#reported) {
-      this.#reported = health.kind;
-      this.#onHealth(health);
-    }
+    this.#reportHealth();
     this.#pump();
+  }
+
+  #reportHealth(): void {
+    const health = this.#state.health();
+    if (health.kind === this.#reported) return;
+    this.#reported = health.kind;
+    this.#onHealth(health);
   }
 
   #pump(): void {
@@ -189,6 +198,11 @@ export class Governors {
   /** Forgets everything about an address (Forget). Calls in flight end as they may. */
   forget(address: string): void {
     this.#byAddress.delete(address);
+  }
+
+  /** Credential versions name other passwords from here on, for every BMC. */
+  startOver(): void {
+    for (const governor of this.#byAddress.values()) governor.startOver();
   }
 }
 

@@ -68,6 +68,7 @@ export class World {
     return { kind: 'complete' };
   };
   resume: Executor['resume'] = () => 'interrupted';
+  credentialsStartedOver: Executor['credentialsStartedOver'];
   kinds: Executor['operationKinds'] = ['verifyAccess', 'setPower', 'inspect', 'runStep'];
   limits: ConstructorParameters<typeof AgentSession>[0]['limits'] = {};
   /** Makes what polls power, for each life. */
@@ -219,6 +220,7 @@ export class World {
       resume: (operation, context) => this.resume(operation, context),
       ended: (operationId) => alive() && this.endedHooks.push(operationId),
       handOffUnderWay: () => this.handOffUnderWay,
+      credentialsStartedOver: () => this.credentialsStartedOver?.(),
       handOffAnswered: ({ operationId }, acts) => {
         if (alive()) this.handOffs.push(`${operationId} ${acts ? 'acts' : 'never acts'}`);
       },
