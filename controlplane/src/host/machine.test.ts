@@ -2,6 +2,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  DeletionMode,
   FailureType,
   HostGoal,
   HostState,
@@ -104,6 +105,28 @@ test('G1: between the acceptance of a loss and the Hello of the agent, nothing i
   expect(runOf(host.record)?.outcome).toBe(RunOutcome.FAILED);
   expect(host.record.host?.status?.holds).toEqual([]);
 });
+
+test.each([DeletionMode.NORMAL, DeletionMode.FORCE])(
+  'B2: no machine is switched off for a removal before the loss is accepted, mode %s',
+  (mode) => {
+    const host = bench({ goal: HostGoal.MANAGEABLE });
+    host.apply({ kind: 'tick' });
+    host.report(verified());
+    const { status } = host.record.host ?? {};
+    if (status === undefined) throw new Error('a host has a status');
+    status.poweredOn = true;
+    host.context = { ...host.context, restored: 'the store was restored' };
+    host.apply({ kind: 'tick' });
+    const asked = host.request({ kind: 'delete', mode, reason: 'sold' });
+    expect(asked.filter(({ kind }) => kind === 'send')).toEqual([]);
+    expect(runOf(host.record)?.kind).toBe(RunKind.DELETE);
+    for (let count = 0; count < 5; count++) {
+      host.nowMs += 30_000;
+      const effects = host.apply({ kind: 'tick' });
+      expect(effects.filter(({ kind }) => kind === 'send')).toEqual([]);
+    }
+  },
+);
 
 test('R7: a late report of an ended attempt is stale and changes nothing', () => {
   const host = bench();

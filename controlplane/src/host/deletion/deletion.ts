@@ -28,7 +28,7 @@ import { endpointText } from '../bmc/endpoint.ts';
 import { isByHand, isOtherSwitch } from '../bmc/protocols.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith } from '../life/busy.ts';
-import { mayTryAgain, noteMissingNeeds } from '../life/goal.ts';
+import { mayTryAgain, noteMissingNeeds, waitsForReview } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
@@ -73,6 +73,8 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
   delete status.backoff;
   delete record.pendingPower;
   delete record.plannedDeletion;
+  // Who asks for it now has checked (`restored.ts`, G3).
+  delete record.lookFirstSince;
   status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(pass), mode });
   const forced = mode === DeletionMode.FORCE ? ' by force' : '';
   if (reason !== '') causedBy(pass, by.actor, `to be removed${forced}: ${reason}`);
@@ -154,8 +156,9 @@ export function driveDeletion(pass: Pass): boolean {
     startStage(pass);
     return true;
   }
-  if (!mayTryAgain(pass)) return false;
-  if (whatComesFirst(pass) === undefined) {
+  const first = whatComesFirst(pass);
+  if (waitsForReview(pass, first ?? RunKind.DELETE) || !mayTryAgain(pass)) return false;
+  if (first === undefined) {
     if (whyNotRemoved(pass) !== undefined) return false;
     startStage(pass);
     return true;

@@ -2,6 +2,7 @@
 import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/messages';
 import { whatComesFirst, whatKeeps, whyNotRemoved } from '../deletion/deletion.ts';
 import { isFenceHold } from '../deletion/fence-hold.ts';
+import { reviewReason } from '../life/goal.ts';
 import { whatIsNewer } from '../life/newer.ts';
 import { displayOf } from '../pass/display.ts';
 import type { HostContext } from '../pass/types.ts';
@@ -26,6 +27,27 @@ export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | u
     unblock: [
       `once its reason is gone: rackwright host release-hold ${hostId(record)}`,
       `or take the deletion back: rackwright host cancel-delete ${hostId(record)}`,
+    ],
+  };
+}
+
+/** A deletion of a restored store, whose host may have been taken into use since the backup. */
+export function tellReviewedDeletion(record: store.HostRecord): ExplanationDraft | undefined {
+  const { host, lookFirstSince } = record;
+  const status = host?.status;
+  const isForced = status?.deletion?.mode === DeletionMode.FORCE;
+  if (status?.deletion === undefined || isForced || lookFirstSince === undefined) return undefined;
+  const text = 'what it was used for in the lost history is not known here';
+  const id = hostId(record);
+  return {
+    headline: `${displayOf(status)}: neither switched off nor erased: ${reviewReason}`,
+    causes: [{ text, since: lookFirstSince }],
+    blocker: 'a person',
+    since: lookFirstSince,
+    unblock: [
+      'find out whether somebody has been given this host since the backup',
+      `if nobody has: rackwright host retry ${id}`,
+      `or take the deletion back: rackwright host cancel-delete ${id}`,
     ],
   };
 }

@@ -42,6 +42,7 @@ import {
   tellKeptDeletion,
   tellNewer,
   tellNotSwitched,
+  tellReviewedDeletion,
   withForce,
 } from './deletion.ts';
 import { tellDeployment } from './deployment.ts';
@@ -170,7 +171,8 @@ function tell(
   }
   if (status.deletion !== undefined) {
     const lack = needsWork(record, record.host?.spec) ? tellMissing(record, context) : undefined;
-    const kept = tellKeptDeletion(record) ?? tellNotSwitched(record, context);
+    const kept =
+      tellReviewedDeletion(record) ?? tellKeptDeletion(record) ?? tellNotSwitched(record, context);
     return kept ?? withForce(record, lack ?? tellGoal(record, context));
   }
   const held = tellFence(record) ?? tellRestored(record, context) ?? tellHold(record);

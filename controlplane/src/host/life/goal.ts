@@ -147,13 +147,21 @@ export function mayTryAgain(pass: PassView): boolean {
 
 export const reviewReason = 'the store was restored: check whether the host is in use, then retry';
 
+/** Runs that switch or erase a host. A verify of its BMC is harmless and does not wait. */
+const reviewed: ReadonlySet<RunKind | undefined> = new Set([
+  RunKind.INSPECT,
+  RunKind.CLEAN,
+  RunKind.RELEASE,
+  RunKind.DELETE,
+]);
+
 /**
- * Whether the goal's next run waits until a person has checked (`restored.ts`, G3): shown as a
- * given-up goal, regardless of other attempts. A verify of the BMC is harmless and does not wait.
+ * Whether the next run of the goal or of a deletion waits until a person has checked
+ * (`restored.ts`, G3): shown as a given-up goal, regardless of other attempts.
  */
 export function waitsForReview({ record, status }: Pass, kind: RunKind | undefined): boolean {
   if (record.lookFirstSince === undefined) return false;
-  if (kind !== RunKind.INSPECT && kind !== RunKind.CLEAN) return false;
+  if (!reviewed.has(kind)) return false;
   if (status.backoff?.lookFirst !== true) {
     status.backoff = create(GoalBackoffSchema, {
       givenUp: GivenUpCause.REVIEW,

@@ -3,7 +3,9 @@ import { clone, create } from '@bufbuild/protobuf';
 import {
   agent,
   asRevision,
+  DeletionMode,
   FailureType,
+  HostGoal,
   HostState,
   noRevision,
   RunKind,
@@ -33,8 +35,8 @@ const stepsThatReadAgain = [
 ];
 const nextLife = { id: 'j1', generation: 2n };
 
-async function started() {
-  const rig = rigWith({});
+async function started(spec: Parameters<typeof rigWith>[0] = {}) {
+  const rig = rigWith(spec);
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);
   return { rig, replica, plain };
@@ -379,6 +381,36 @@ describe('a host whose use in the lost stretch nobody knows', () => {
     expect(rig.status()).toMatchObject({ run: { outcome: RunOutcome.FAILED }, poweredOn: true });
     await third.beat(60 * 60_000);
     expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual([]);
+  });
+
+  test('is not switched nor erased for a deletion that the backup remembers', async () => {
+    const { rig, replica, plain } = await started({ goal: HostGoal.MANAGEABLE });
+    await plain.report(proved());
+    await replica.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: 'it is in use' });
+    await plain.report(proved());
+    expect(rig.status().state).toBe(HostState.PROVISIONED);
+    await replica.request({ kind: 'delete', mode: DeletionMode.NORMAL, reason: 'sold' });
+    expect(rig.status().run).toMatchObject({ kind: RunKind.RELEASE, phase: RunPhase.RUNNING });
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    await third.beat(60 * 60_000);
+    expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual([]);
+    const told = await rig.during(replica.hosts.explain('h1'));
+    expect(told?.headline).toContain('neither switched off nor erased');
+    expect(told?.unblock.join()).toContain('rackwright host retry h1');
+    await replica.request({ kind: 'retry' });
+    await third.beat(3_000);
+    expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual(['setPower']);
+  });
+
+  test('is deleted when a person asks for that after the acceptance', async () => {
+    const { rig, replica, third } = await accepted();
+    await replica.request({ kind: 'delete', mode: DeletionMode.NORMAL, reason: 'sold' });
+    expect(rig.record().lookFirstSince).toBeUndefined();
+    expect(rig.status().run).toMatchObject({ kind: RunKind.DELETE });
+    await third.beat(3_000);
   });
 
   test('says so, since when, and what to do', async () => {

@@ -8,14 +8,16 @@
  * G2 Afterwards no number is used that the lost history may have used, and no host is available
  *    because of older knowledge. Earlier certificates no longer apply to its disks, and the disks
  *    are not read again.
- * G3 Afterwards no goal and no pool automatically boots, erases or rewrites a host that may have
- *    been taken into use in the lost history. First a person has to check and send `retry` (or
- *    request the clean, the release or the image).
+ * G3 Afterwards no goal, no pool and no deletion of the backup automatically boots, switches off,
+ *    erases or rewrites a host that may have been taken into use in the lost history. First a
+ *    person has to check and send `retry` (or request the clean, the release, the image or the
+ *    deletion).
  */
 
 import {
   actors,
   type agent,
+  DeletionMode,
   type Hold,
   HoldKind,
   HostState,
@@ -105,11 +107,17 @@ function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): v
   delete record.pendingPower;
   causedBy(pass, actors.system, 'what the restored store had lost was accepted');
   const run = activeRun(status);
-  if (run !== undefined && run.kind !== RunKind.DELETE) endLost(pass, run);
+  if (run !== undefined && !isRemoval(pass, run)) endLost(pass, run);
   // Its history since is unknown: data that was written then is not erased data that has returned.
   if (status.state === HostState.AVAILABLE || countsAsErased(pass)) move(status, 'used');
   dropUsed(pass);
   if (mayBeInUse.has(status.state)) requireReview(pass);
+}
+
+/** Whether nothing is left but to forget the host, or a person has forced that. */
+function isRemoval({ record, status }: PassView, { kind }: Pick<Run, 'kind'>): boolean {
+  const isForced = status.deletion?.mode === DeletionMode.FORCE;
+  return kind === RunKind.DELETE && (record.forgetting || isForced);
 }
 
 /** Whether anything was erased in this use, regardless of the outcome of the run. */

@@ -7,7 +7,9 @@
  *    configured wipe budget. An operation that was already sent is stopped by its agent, which
  *    knows the freeze. A reimage waits for both while its host is in service, with the image
  *    fetched, and keeps its slot from then on, as long as some party can do its work.
- * B2 While the loss of a restored store is not accepted (`restored.ts`), only a removal is sent.
+ * B2 While the loss of a restored store is not accepted (`restored.ts`), no operation is sent. That
+ *    of a removal is none: the machine may be another host's in the lost history. An agent may
+ *    forget a host, which touches no machine.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
@@ -60,7 +62,7 @@ export function takeRunnerSlot(pass: Pass, run: Run): boolean {
  */
 export function waitAtBrake(pass: Pass, run: Run, operation: agent.Operation): boolean {
   const { restored, freeze } = pass.context;
-  if (restored !== undefined && run.kind !== RunKind.DELETE) {
+  if (restored !== undefined) {
     waitFor(pass, run, 'restored', restored);
     return true;
   }
