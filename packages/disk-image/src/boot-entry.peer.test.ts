@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type BootEntry, bootEntryWrites } from './boot-entry.ts';
+import { type BootEntry, type BootPosition, bootEntryWrites } from './boot-entry.ts';
 
 const globalVendor = '8be4df61-93ca-11d2-aa0d-00e098032b8c';
 let folder = '';
@@ -26,8 +26,12 @@ const entry: BootEntry = {
 };
 
 /** What the variables are after the writes. */
-function apply(variables: Map<string, Uint8Array>, wanted = entry): string[] {
-  const writes = bootEntryWrites(variables, wanted);
+function apply(
+  variables: Map<string, Uint8Array>,
+  wanted = entry,
+  position: BootPosition = 'first',
+): string[] {
+  const { writes } = bootEntryWrites(variables, wanted, position);
   for (const { name, content } of writes) variables.set(name, content);
   return writes.map(({ name }) => name);
 }

@@ -1,10 +1,12 @@
 /**
- * Boot entries of UEFI (specification 3.1, 10.3): an entry that starts a loader from a partition,
- * and the variables to write so that it comes first. Pure.
+ * Boot entries of UEFI (specification 2.10, 3.1 and 10.3): an entry that starts a loader from a
+ * partition, its position in the boot order, and the variables to write. Pure.
  *
  * 1. An earlier entry of ours, known by its description, is used again: a host that is imaged every
  *    day does not fill its variable store.
  * 2. The order keeps all its other entries.
+ * 3. `afterNetwork` puts all entries that boot from the network before ours: where no BMC chooses
+ *    for one boot, the host reaches the runner by its own order alone.
  */
 import { ImageError } from './failure.ts';
 import type { FittedPartition } from './table/fit.ts';
@@ -28,6 +30,9 @@ export const removableLoader = {
   arm64: '\\EFI\\BOOT\\BOOTAA64.EFI',
 } as const;
 
+/** The position of our entry in the boot order. */
+export type BootPosition = 'first' | 'afterNetwork';
+
 export interface VariableWrite {
   readonly name: string;
   readonly content: Uint8Array;
@@ -37,22 +42,35 @@ const active = 1;
 const entriesMax = 0x1_0000;
 const textCharactersMax = 255;
 
-/**
- * The variables to write, in this order; empty: the entry is there already. Throws `ImageError`.
- */
-export function bootEntryWrites(variables: EfiVariables, entry: BootEntry): VariableWrite[] {
+/** The name of our entry, and the variables to write for it. */
+export interface BootEntryWrites {
+  /** "Boot0003". */
+  readonly name: string;
+  /** In this order; empty: the entry is there already, in its position. */
+  readonly writes: readonly VariableWrite[];
+}
+
+/** Throws `ImageError` for an entry that cannot be made. */
+export function bootEntryWrites(
+  variables: EfiVariables,
+  entry: BootEntry,
+  position: BootPosition,
+): BootEntryWrites {
   const content = encodeEntry(entry);
   const number = ownNumber(variables, entry.description) ?? freeNumber(variables);
   const name = entryName(number);
   const order = orderOf(variables);
-  const wanted = [number, ...order.filter((each) => each !== number)];
+  const others = order.filter((each) => each !== number);
+  const isNetwork = (each: number) => bootsFromNetwork(variables.get(entryName(each)));
+  const before = position === 'first' ? [] : others.filter(isNetwork);
+  const wanted = [...before, number, ...others.filter((each) => !before.includes(each))];
   const writes: VariableWrite[] = [];
-  const before = variables.get(name);
-  if (before === undefined || !Buffer.from(before).equals(content)) writes.push({ name, content });
+  const kept = variables.get(name);
+  if (kept === undefined || !Buffer.from(kept).equals(content)) writes.push({ name, content });
   if (wanted.some((each, index) => each !== order[index])) {
     writes.push({ name: 'BootOrder', content: encodeOrder(wanted) });
   }
-  return writes;
+  return { name, writes };
 }
 
 function encodeEntry({ description, partition, blockBytes, loader }: BootEntry): Uint8Array {
@@ -80,6 +98,41 @@ function encodeEntry({ description, partition, blockBytes, loader }: BootEntry):
   start.writeUInt32LE(active, 0);
   start.writeUInt16LE(list.length, 4);
   return Buffer.concat([start, Buffer.from(`${description}\0`, 'utf16le'), list]);
+}
+
+/** Nodes of a device path (UEFI 10.3.4): MAC address, IPv4, IPv6, URI. */
+const networkNodes: ReadonlySet<number> = new Set([11, 12, 13, 24]);
+/** Device types of a BIOS Boot Specification path (UEFI 10.3.6): network, boot vector. */
+const networkDevices: ReadonlySet<number> = new Set([6, 0x80]);
+
+/** Whether a load option's first device path leads over the network; false for any other bytes. */
+function bootsFromNetwork(option: Uint8Array | undefined): boolean {
+  if (option === undefined || option.length < optionStartBytes) return false;
+  const view = new DataView(option.buffer, option.byteOffset, option.byteLength);
+  let at = endOfText(view, optionStartBytes);
+  const end = Math.min(option.length, at + view.getUint16(4, true));
+  while (at + nodeStartBytes <= end) {
+    const [type, subtype] = [view.getUint8(at), view.getUint8(at + 1)];
+    const length = view.getUint16(at + 2, true);
+    if (type === 0x7f || length < nodeStartBytes || at + length > end) return false;
+    if (type === 3 && networkNodes.has(subtype)) return true;
+    const isBios = type === 5 && subtype === 1 && length >= nodeStartBytes + 2;
+    if (isBios && networkDevices.has(view.getUint16(at + nodeStartBytes, true))) return true;
+    at += length;
+  }
+  return false;
+}
+
+/** Attributes, and the length of the device paths. */
+const optionStartBytes = 6;
+/** Type, subtype, and the length of the node. */
+const nodeStartBytes = 4;
+
+/** Behind the zero that ends a text in UTF-16; the end of the bytes where there is none. */
+function endOfText(view: DataView, start: number): number {
+  let at = start;
+  while (at + 2 <= view.byteLength && view.getUint16(at, true) !== 0) at += 2;
+  return Math.min(at + 2, view.byteLength);
 }
 
 /** The entry with this description. */

@@ -4,6 +4,7 @@
  */
 export {
   type BootEntry,
+  type BootPosition,
   bootEntryWrites,
   type EfiVariables,
   removableLoader,

@@ -9,7 +9,6 @@ import {
   parseReadCapacity,
   parseRealMaxSectors,
 } from '../../../packages/runner/src/linux/capacity.ts';
-import { readFirstEntry } from '../../../packages/runner/src/linux/efi-variables.ts';
 import { parseHealth } from '../../../packages/runner/src/linux/health.ts';
 import { identityText } from '../../../packages/runner/src/linux/identity.fixture.ts';
 import {
@@ -86,7 +85,9 @@ function efiVariables(input: Uint8Array): unknown {
   ]);
   const loader = removableLoader.amd64;
   const entry = { description: 'Rackwright', partition: efiPartition, blockBytes: 512, loader };
-  return [readFirstEntry(variables), bootEntryWrites(variables, entry)];
+  return (['first', 'afterNetwork'] as const).map((position) => {
+    return bootEntryWrites(variables, entry, position);
+  });
 }
 
 /** Answers of nvme-cli, one JSON text a line, to one question after another. */

@@ -32,6 +32,7 @@ import {
 } from '@rackwright/messages';
 import { hostImageOf, type ImageSources } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
+import { protocolOf } from '../bmc/protocols.ts';
 import { activeRun, type Pass, type PassView } from '../pass/pass.ts';
 import type { DeepReadonly, RunView, StepView } from '../pass/read-only.ts';
 import { isDeployStepOfAgent, switchesOnImage } from '../pass/step-names.ts';
@@ -77,6 +78,7 @@ export function deploymentOf(pass: PassView, run: Pick<Run, 'number'>): Deployme
     image: found.image,
     ...(spec.rootDisk === undefined ? {} : { rootDisk: spec.rootDisk }),
     writeAsFetched: holdsNothing(pass.status),
+    networkFirst: !protocolOf(spec.bmc?.protocol).setsBoot,
   });
   return { kind: 'ok', deployment };
 }

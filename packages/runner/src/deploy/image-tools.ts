@@ -2,6 +2,7 @@
 import type {
   BootableFirmware,
   BootEntry,
+  BootPosition,
   ByteFilter,
   ByteSource,
   ReadingLimits,
@@ -24,7 +25,8 @@ export interface ImageTools {
   /** Lets the kernel read the disk's present content. Rejects with `DeviceError`. */
   settle(device: DeviceFacts): Promise<void>;
   /**
-   * Has UEFI try this entry first; answers its name. Rejects with `DeviceError` or `ImageError`.
+   * Puts this entry into UEFI's boot order; answers its name. Rejects with `DeviceError` or
+   * `ImageError`.
    */
-  bootFirst(entry: BootEntry): Promise<string>;
+  addBootEntry(entry: BootEntry, position: BootPosition): Promise<string>;
 }

@@ -363,22 +363,25 @@ test('the step is stopped at once while it waits for its agent', async () => {
   expect(result).toMatchObject({ kind: 'failed', type: 'cancelled' });
 });
 
-test('UEFI tries the image first; the step also succeeds if that cannot be set', async () => {
+test('UEFI gets an entry for the image; the step also succeeds if that cannot be set', async () => {
   const efi = diskImage();
   efi[446 + 4] = 0xef;
   images.blobs.set(sha256(efi), efi);
   const file = { digest: `sha256:${sha256(efi)}` };
   const entries: unknown[] = [];
-  const bootFirst: ImageTools['bootFirst'] = async (entry) => {
-    entries.push(entry);
+  const addBootEntry: ImageTools['addBootEntry'] = async (entry, position) => {
+    entries.push({ ...entry, position });
     return 'Boot0003';
   };
   const uefi: Partial<ImageTools> = { firmware: async () => 'uefi' };
-  const good = await write({ file, place: { ...uefi, bootFirst } });
+  const good = await write({ file, place: { ...uefi, addBootEntry } });
   expect(writtenIn(good)).toMatchObject({ firmware: 'uefi', bootEntry: 'Boot0003' });
-  expect(entries).toMatchObject([{ blockBytes: 512, partition: { number: 1, type: 'ef' } }]);
+  const partition = { number: 1, type: 'ef' };
+  expect(entries).toMatchObject([{ blockBytes: 512, partition, position: 'first' }]);
+  await write({ file, place: { ...uefi, addBootEntry }, deployment: { networkFirst: true } });
+  expect(entries.at(-1)).toMatchObject({ position: 'afterNetwork' });
   const full = async (): Promise<string> => Promise.reject(new DeviceError('no room'));
-  const bad = await write({ file, place: { ...uefi, bootFirst: full } });
+  const bad = await write({ file, place: { ...uefi, addBootEntry: full } });
   expect(bad.result).toMatchObject({ kind: 'complete' });
   expect(writtenIn(bad)).toMatchObject({ bootEntry: '', bootEntryProblem: 'no room', whole: true });
 });

@@ -198,18 +198,19 @@ async function completed(work: Work, installed: InstalledDisk): Promise<StepEnd>
 
 /** The host boots without it as well, from where firmware looks on every disk. */
 async function bootEntry(
-  { context, tools, device }: Work,
+  { context, tools, device, deployment }: Work,
   { efiSystem }: InstalledDisk,
 ): Promise<{ readonly entry?: string; readonly problem?: string }> {
   try {
     if (efiSystem === undefined) throw new ImageError('notBootable', 'no EFI system partition');
-    const entry = await tools.bootFirst({
+    const wanted = {
       description: entryDescription,
       partition: efiSystem,
       blockBytes: device.regions[0]?.logicalBlockBytes ?? 0,
       loader: removableLoader[tools.architecture],
-    });
-    return { entry };
+    };
+    const position = deployment.networkFirst ? 'afterNetwork' : 'first';
+    return { entry: await tools.addBootEntry(wanted, position) };
   } catch (error) {
     if (!(error instanceof ImageError) && !(error instanceof DeviceError)) throw error;
     context.log.warn({}, 'no boot entry was made', error);

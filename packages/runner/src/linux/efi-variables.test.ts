@@ -4,12 +4,7 @@ import { join } from 'node:path';
 import { bootEntryWrites } from '@rackwright/disk-image';
 import type { Exec } from '@rackwright/platform';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import {
-  mountEfiVariables,
-  readEfiVariables,
-  readFirstEntry,
-  writeEfiVariables,
-} from './efi-variables.ts';
+import { mountEfiVariables, readEfiVariables, writeEfiVariables } from './efi-variables.ts';
 
 const vendor = '8be4df61-93ca-11d2-aa0d-00e098032b8c';
 let folder = '';
@@ -36,11 +31,12 @@ test('the runner reads boot entries and their order, and writes what comes of th
   writeFileSync(join(folder, 'Boot0000-00000000-0000-0000-0000-000000000000'), 'of another');
   const before = await readEfiVariables(folder);
   expect([...before]).toEqual([['BootOrder', Uint8Array.of(5, 0)]]);
-  await writeEfiVariables(bootEntryWrites(before, entry), folder);
+  await writeEfiVariables(bootEntryWrites(before, entry, 'first').writes, folder);
   const order = readFileSync(join(folder, `BootOrder-${vendor}`));
   expect([...order]).toEqual([7, 0, 0, 0, 0, 0, 5, 0]);
   expect(readdirSync(folder)).toContain(`Boot0000-${vendor}`);
-  expect(bootEntryWrites(await readEfiVariables(folder), entry)).toEqual([]);
+  const after = bootEntryWrites(await readEfiVariables(folder), entry, 'first');
+  expect(after).toEqual({ name: 'Boot0000', writes: [] });
 });
 
 test('the runner reports it when there are no EFI variables, or none can be written', async () => {
@@ -48,13 +44,6 @@ test('the runner reports it when there are no EFI variables, or none can be writ
   expect([...(await readEfiVariables(nowhere))]).toEqual([]);
   const writing = writeEfiVariables([{ name: 'BootOrder', content: new Uint8Array(2) }], nowhere);
   await expect(writing).rejects.toThrow(/UEFI variables: write of BootOrder: ENOENT/);
-});
-
-test('the first entry of the boot order is named', () => {
-  expect(readFirstEntry(new Map([['BootOrder', Uint8Array.of(0x0a, 0x01, 0, 0)]]))).toBe(
-    'Boot010A',
-  );
-  expect(readFirstEntry(new Map())).toBe('');
 });
 
 /** A kernel that does not load modules by itself. */

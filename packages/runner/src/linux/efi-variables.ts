@@ -54,13 +54,6 @@ export async function writeEfiVariables(
   }
 }
 
-/** The entry that the firmware tries first; empty: none. */
-export function readFirstEntry(variables: EfiVariables): string {
-  const order = Buffer.from(variables.get('BootOrder') ?? []);
-  if (order.length < 2) return '';
-  return `Boot${order.readUInt16LE(0).toString(16).toUpperCase().padStart(4, '0')}`;
-}
-
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).toSorted();

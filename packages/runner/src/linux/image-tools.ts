@@ -4,12 +4,7 @@ import { bootEntryWrites } from '@rackwright/disk-image';
 import type { Clock, Exec, Hashes, WebClient } from '@rackwright/platform';
 import type { ImageTools } from '../deploy/image-tools.ts';
 import { patientLimits, webSource } from '../provision/web-source.ts';
-import {
-  mountEfiVariables,
-  readEfiVariables,
-  readFirstEntry,
-  writeEfiVariables,
-} from './efi-variables.ts';
+import { mountEfiVariables, readEfiVariables, writeEfiVariables } from './efi-variables.ts';
 import { rereadPartitions } from './image-disk.ts';
 import { ownArchitecture } from './own-architecture.ts';
 import { isMissing } from './sys-files.ts';
@@ -28,10 +23,11 @@ export function linuxImageTools(
     ...softwareImageTools(web, clock, hashes),
     firmware: async () => ((await isThere(efiFolder)) ? 'uefi' : 'bios'),
     settle: (device) => rereadPartitions(exec, device),
-    bootFirst: async (entry) => {
+    addBootEntry: async (entry, position) => {
       await mountEfiVariables(exec);
-      await writeEfiVariables(bootEntryWrites(await readEfiVariables(), entry));
-      return readFirstEntry(await readEfiVariables());
+      const { name, writes } = bootEntryWrites(await readEfiVariables(), entry, position);
+      await writeEfiVariables(writes);
+      return name;
     },
   };
 }
@@ -46,7 +42,7 @@ export function softwareImageTools(web: WebClient, clock: Clock, hashes: Hashes)
     sourceAt: (url) => webSource(web, url),
     firmware: async () => undefined,
     settle: async () => {},
-    bootFirst: async () => '',
+    addBootEntry: async () => '',
   };
 }
 
