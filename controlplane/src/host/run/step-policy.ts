@@ -5,8 +5,8 @@
  * Invariants:
  * 1. An engine step between the template's steps has no policy: its failure ends the run. So do a
  *    foreign machine and an unknown result.
- * 2. A step that hands the machine over is not retried, nor is a step without a report that must
- *    not run twice: only its policy applies.
+ * 2. A step that hands the machine over is not retried, nor is an order that the BMC may still be
+ *    carrying out, nor a step without a report that must not run twice: only its policy applies.
  * 3. A handler calls no other: one that fails ends the run, which ends with the failure that called
  *    it.
  */
@@ -19,6 +19,7 @@ import {
 } from '@rackwright/messages';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { partOf } from './step-parts.ts';
+import { isOrderedOnce } from './steps/of-agent.ts';
 
 export type NextStep =
   | { readonly kind: 'fail' | 'retry' | 'continue' | 'hold' }
@@ -58,9 +59,9 @@ export function afterAttempt(
   }
 }
 
-function mayTryAgain({ handOff, rerunClass }: RunStep, attempt: LastAttempt): boolean {
-  if (handOff) return false;
-  return attempt === 'over' || rerunClass !== RerunClass.NEVER_TWICE;
+function mayTryAgain(step: RunStep, attempt: LastAttempt): boolean {
+  if (step.handOff || isOrderedOnce(step)) return false;
+  return attempt === 'over' || step.rerunClass !== RerunClass.NEVER_TWICE;
 }
 
 function callOf({ steps }: Run, { handler }: RunStep, title: string): NextStep {
