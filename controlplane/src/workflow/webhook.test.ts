@@ -294,6 +294,21 @@ describe('a header that is a secret', () => {
     },
   );
 
+  test.each([
+    ['of a webhook that breaks off within its words', 'fine '.length, true],
+    ['of exactly 64 KiB', 64 * 1024 - 'hunter2-'.length, false],
+  ])('leaves no beginning in an answer %s', async (_, before, breaks) => {
+    const { ask, sent, settle } = setUp(open);
+    ask(given);
+    await settle();
+    const parts = ['x'.repeat(before), 'hunter2-'];
+    sent[0]?.answer(answered({ status: 200, parts, breaks }));
+    const result = await settle();
+    const { output } = result?.kind === 'complete' ? result : { output: undefined };
+    expect(Buffer.from(output?.tail ?? []).toString()).toBe('x'.repeat(before));
+    expect(output?.exit.lastOutput).not.toContain('hunter2');
+  });
+
   test('does not go with the call of a host that it is not for', async () => {
     const { ask, sent, settle } = setUp((name, _, givenFor) => {
       return Promise.reject(new OutOfBounds(`${name} is not for ${givenFor.rack}`));

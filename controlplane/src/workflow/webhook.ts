@@ -203,19 +203,21 @@ async function outputOf(answer: WebAnswer, hidden: readonly string[]): Promise<C
   const parts: Uint8Array[] = [];
   const masking = new Masking(hidden);
   let bytes = 0;
+  let isWhole = false;
   try {
     for await (const part of answer.body) {
       parts.push(masking.push(part.slice(0, answerBytesMax - bytes)));
       bytes += part.length;
       if (bytes >= answerBytesMax) break;
     }
+    isWhole = bytes < answerBytesMax;
   } catch {
     // The part that has arrived is used.
   } finally {
     answer.close();
   }
   // A possible start of a secret that was cut off is not kept.
-  if (bytes <= answerBytesMax) parts.push(masking.end());
+  if (isWhole) parts.push(masking.end());
   const tail = Buffer.concat(parts).subarray(0, answerBytesMax);
   const exit = create(StepExitSchema, {
     code: answer.status,
