@@ -52,6 +52,7 @@ export type {
   HostRequest,
   LeaseBrakeKind,
   Refusal,
+  RefusalOfHost,
   ReportVerdict,
   RequestedStep,
   Requester,

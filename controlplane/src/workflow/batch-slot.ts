@@ -21,7 +21,7 @@ import { isInUseOf } from '../host/index.ts';
 import { hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { type SlotState, workflowIdOf } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
-import { cancelWorkflow } from './endings.ts';
+import { tryCancel } from './endings.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun, isOpen, keptRuns, latestRun, type RunOrder } from './record.ts';
@@ -103,9 +103,11 @@ async function slotOf(
   }
   const shown = await presentRunOf(deps.store, run, host);
   if (!isOpen(shown)) return { kind: 'run', run: shown };
-  const by = { actor: readActor(batch.createdBy) };
   if (batch.cancelled !== undefined) {
-    await cancelWorkflow(deps, id, batch.cancelled.reason, by, run.number);
+    const { by: actor, reason } = batch.cancelled;
+    const canceller = { actor: readActor(actor), mayEndOthersUse: batch.cancelledByAdmin };
+    // A host that refuses it keeps its run, and the slot with it, until the run ends.
+    await tryCancel(deps, id, reason, canceller, run.number);
     return { kind: 'run', run: shown };
   }
   const isPending = shown.state === WorkflowRunState.PENDING;
@@ -113,7 +115,8 @@ async function slotOf(
   if (!refused) return { kind: 'run', run: shown };
   // It would wait in its slot, and delay others, for as long as it may.
   const message = shown.waiting?.message ?? '';
-  await cancelWorkflow(deps, id, `refused: ${message}`, by, run.number);
+  const creator = { actor: readActor(batch.createdBy) };
+  await tryCancel(deps, id, `refused: ${message}`, creator, run.number);
   return { kind: 'refused', message };
 }
 

@@ -2,12 +2,13 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import {
   failedPrecondition,
+  hostRefused,
   type RequestId,
   RunPhase,
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
-import type { Requester } from '../host/index.ts';
+import type { RefusalOfHost, Requester } from '../host/index.ts';
 import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf } from './decide.ts';
 import type { WorkflowSnapshot } from './loop.ts';
@@ -18,39 +19,64 @@ import { removeFinishedRun } from './remove-run.ts';
 
 const schema = wire.WorkflowRecordSchema;
 
-/** Ends the pending or running run; without one nothing changes. */
+/** What became of the wish to end a run. */
+export type Cancellation =
+  /** It ends, or has ended, or there is none. */
+  | { readonly kind: 'taken'; readonly kept: WorkflowSnapshot }
+  /** Its host refuses that to the requester: the run goes on. */
+  | { readonly kind: 'refused'; readonly refusal: RefusalOfHost };
+
+/** Ends the pending or running run; without one nothing changes. Throws the host's refusal. */
 export async function cancelWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
   reason: string,
   by: Requester,
-  only?: bigint,
 ): Promise<WorkflowSnapshot> {
+  const outcome = await tryCancel(deps, id, reason, by);
+  if (outcome.kind === 'taken') return outcome.kept;
+  const { refusal } = outcome;
+  throw hostRefused(refusal.reason, refusal.message, `hosts/${id.hostId}`);
+}
+
+/** The same, of the run with this number only, where one is given. */
+export async function tryCancel(
+  deps: RequestDependencies,
+  id: WorkflowId,
+  reason: string,
+  by: Requester,
+  only?: bigint,
+): Promise<Cancellation> {
   const requestId = by.requestId ?? '';
+  const taken = (kept: WorkflowSnapshot): Cancellation => ({ kind: 'taken', kept });
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host, hostRevision } = await existingWorkflow(deps, id);
     const run = latestRun(record);
     const done = hasApplied(host, requestId);
     const another = only !== undefined && run?.number !== only;
     if (hasApplied(record, requestId) || done || another || !isOpen(run)) {
-      return { record, revision };
+      return taken({ record, revision });
     }
     const carrier = carrierOf(run, host, []);
     if (carrier !== undefined && carrier.phase !== RunPhase.ENDED) {
       // A pass over the workflow wakes its batch, which asks for this again at each of its own. The
       // host remembers a request with an id, so that its repetition ends no later run.
-      if (carrier.abort !== undefined && requestId === '') return { record, revision };
+      if (carrier.abort !== undefined && requestId === '') return taken({ record, revision });
       const abort = { kind: 'abort', reason } as const;
       // For the host's state that was read: another run of it must not be ended.
       const outcome = await deps.hosts.request(id.hostId, abort, by, hostRevision);
-      if (outcome.kind === 'refused') return undefined;
-      return reconciledWorkflow(deps, id);
+      if (outcome.kind === 'refused') {
+        // Another refusal is of the state that was read, which has changed since.
+        const isLasting = outcome.code === 'failedPrecondition';
+        return isLasting ? { kind: 'refused', refusal: outcome } : undefined;
+      }
+      return taken(await reconciledWorkflow(deps, id));
     }
     if (carrier !== undefined || run.state === WorkflowRunState.RUNNING)
-      return reconciledWorkflow(deps, id);
+      return taken(await reconciledWorkflow(deps, id));
     const next = withRequestId(cancelled(record, reason, by, deps.clock.nowMs()), requestId);
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
-    return written.kind === 'conflict' ? undefined : reconciledWorkflow(deps, id);
+    return written.kind === 'conflict' ? undefined : taken(await reconciledWorkflow(deps, id));
   });
 }
 

@@ -3,14 +3,17 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
   HostState,
+  Role,
   RunKind,
   RunPhase,
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
 import { afterImmediates } from '@rackwright/platform/testing';
+import { operatorClients } from '@rackwright/rpc';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { tokenFor } from '../../services/access.fixture.ts';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
 import {
   addSurroundings,
@@ -145,6 +148,66 @@ test('a cancelled batch starts no further host and ends the runs under way', asy
   expect(status?.run?.state).toBe(WorkflowRunState.CANCELLED);
   const none = await failureOf(workflows.getWorkflow({ name: 'hosts/h2/workflows/hello' }));
   expect(none.kind).toBe('notFound');
+});
+
+const as = async (tokenId: string) =>
+  operatorClients(fixture.channel, await tokenFor(fixture, tokenId, Role.OPERATOR));
+
+/** Ann claims h1, and runs a batch on it and on h2. */
+async function batchOfAnn() {
+  const [ann, bob] = [await as('ann'), await as('bob')];
+  await addHosts(2);
+  await ann.hosts.claimHost({ name: 'hosts/h1', reason: 'mine' });
+  const workflowBatch = { spec: spec({ maxParallel: 2 }) };
+  await ann.workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  return { ann, bob, name: 'workflowBatches/b1' };
+}
+
+async function shownHosts(name: string) {
+  const { status } = await fixture.workflowBatches.getWorkflowBatch({ name });
+  return status?.hosts.map(({ state }) => state);
+}
+
+const { RUNNING, CANCELLED } = WorkflowRunState;
+
+test('a batch that another cancels keeps the run that the host’s user has requested', async () => {
+  const { workflowBatches, hosts } = fixture;
+  const { ann, bob, name } = await batchOfAnn();
+  const refused = await failureOf(bob.hosts.abortRun({ name: 'hosts/h1', reason: 'in the way' }));
+  expect(refused.message).toContain('claimed by token:ann');
+  await bob.workflowBatches.cancelWorkflowBatch({ name, reason: 'in the way' });
+  await settled(fixture.store);
+  expect(await shownHosts(name)).toEqual([RUNNING, CANCELLED]);
+  const h1 = await hosts.getHost({ name: 'hosts/h1' });
+  expect(h1.status?.run?.abort).toBeUndefined();
+  const h2 = await hosts.getHost({ name: 'hosts/h2' });
+  expect(h2.status?.run?.abort?.by).toBe('token:bob');
+  await bob.workflowBatches.cancelWorkflowBatch({ name, reason: 'once more' });
+  await ann.workflowBatches.cancelWorkflowBatch({ name, reason: 'if you must' });
+  await vi.waitFor(
+    async () => expect(await shownHosts(name)).toEqual([CANCELLED, CANCELLED]),
+    patienceMs,
+  );
+  const { status } = await workflowBatches.getWorkflowBatch({ name });
+  expect(status?.stoppedReason).toBe('cancelled by token:ann: if you must');
+});
+
+test('a batch that an administrator cancels ends also the runs on claimed hosts', async () => {
+  const { bob, name } = await batchOfAnn();
+  await bob.workflowBatches.cancelWorkflowBatch({ name, reason: 'in the way' });
+  await fixture.workflowBatches.cancelWorkflowBatch({ name, reason: 'fire' });
+  await vi.waitFor(
+    async () => expect(await shownHosts(name)).toEqual([CANCELLED, CANCELLED]),
+    patienceMs,
+  );
+});
+
+test('the refusal to cancel another’s run on a claimed host names the claim', async () => {
+  const { bob } = await batchOfAnn();
+  const name = 'hosts/h1/workflows/hello';
+  const refused = await failureOf(bob.workflows.cancelWorkflow({ name, reason: 'in the way' }));
+  expect(refused.kind).toBe('failedPrecondition');
+  expect(refused.message).toContain('claimed by token:ann');
 });
 
 async function readHost(id: string) {

@@ -27,7 +27,7 @@ import { randomId } from '@rackwright/platform';
 import { type StoreRevision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
 import { idProblem } from '../../call/names.ts';
 import { listPage } from '../../call/paging.ts';
-import type { RpcDependencies } from '../../call/ports.ts';
+import { type RpcDependencies, requester } from '../../call/ports.ts';
 import { checkEtag, formatPosition } from '../../call/position.ts';
 import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
@@ -191,7 +191,10 @@ async function reconciledBatch(deps: RpcDependencies, batchId: BatchId): Promise
   return present(deps, after.record, after.revision);
 }
 
-/** A finished batch stays as it ended; a batch is cancelled once. */
+/**
+ * A finished batch stays as it ended. A batch is cancelled once, and once more by who may end runs
+ * that the first one may not.
+ */
 async function cancelBatch(
   deps: RpcDependencies,
   { name, reason, requestId }: CancelWorkflowBatchRequest,
@@ -203,14 +206,22 @@ async function cancelBatch(
   const batchId = requireBatchName(name);
   return untilWritten(name, async () => {
     const { record, revision } = await existing(deps, batchId);
-    if (isOver(record) || record.cancelled !== undefined) return reconciledBatch(deps, batchId);
     const next = clone(schema, record);
     const at = timestampFromMs(deps.clock.nowMs());
-    next.cancelled = create(AbortSchema, { by: deps.actor, reason, at });
+    const { actor, mayEndOthersUse = false } = requester(deps, 'cancelWorkflowBatch', requestId);
+    next.cancelled = create(AbortSchema, { by: actor, reason, at });
+    next.cancelledByAdmin = mayEndOthersUse;
+    const isEnough = record.cancelled !== undefined && (endsAll(record) || !endsAll(next));
+    if (isOver(record) || isEnough) return reconciledBatch(deps, batchId);
     if (equals(schema, record, next)) return reconciledBatch(deps, batchId);
     const written = await writeRecord(deps, schema, batchKey(batchId), next, revision);
     return written.kind === 'ok' ? reconciledBatch(deps, batchId) : undefined;
   });
+}
+
+/** Whether no host refuses who has cancelled it: its runs are their own, or they may end any. */
+function endsAll({ cancelled, cancelledByAdmin, createdBy }: wire.WorkflowBatchRecord): boolean {
+  return cancelledByAdmin || cancelled?.by === createdBy;
 }
 
 /** Its pending runs are deleted with it: the workflow loop starts nothing without its owner. */
