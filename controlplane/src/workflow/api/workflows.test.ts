@@ -1,6 +1,8 @@
 /** Workflows through the real API of a control plane on loopback; no agent was ever connected. */
-import { HostState, RunKind, WorkflowRunState } from '@rackwright/messages';
+import { HostState, Role, RunKind, WorkflowRunState } from '@rackwright/messages';
+import { operatorClients } from '@rackwright/rpc';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { tokenFor } from '../../services/access.fixture.ts';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
 import {
   addSurroundings,
@@ -95,4 +97,55 @@ test('a request with invalid names and variables is refused with each wrong fiel
     'workflow.spec.variables',
     'workflow.spec.pending_timeout',
   ]);
+});
+
+const as = async (tokenId: string) =>
+  operatorClients(fixture.channel, await tokenFor(fixture, tokenId, Role.OPERATOR));
+
+/** Ann claims h1, and asks for a run of the template there, which is pending. */
+async function pendingOfAnn(templateSource: string, disabled: boolean) {
+  const [ann, bob] = [await as('ann'), await as('bob')];
+  const template = { source: templateSource };
+  await fixture.templates.createTemplate({ templateId: 'hello', template });
+  const parent = await addHost(1);
+  await ann.hosts.claimHost({ name: parent, reason: 'mine' });
+  const workflow = { spec: { disabled } };
+  const made = await ann.workflows.createWorkflow({ parent, workflowId: 'hello', workflow });
+  if (disabled) await ann.workflows.runWorkflow({ name: made.name });
+  const { status } = await ann.workflows.getWorkflow({ name: made.name });
+  expect(status?.run?.state).toBe(WorkflowRunState.PENDING);
+  return { ann, bob, parent, name: made.name };
+}
+
+test.each([
+  ['disabled', source, true],
+  ['template', source.replace('default: world, ', ''), false],
+])('a run that waits (%s) starts in the name of who lets it', async (reason, text, off) => {
+  const { ann, bob, parent, name } = await pendingOfAnn(text, off);
+  const change = (who: string, disabled: boolean) => ({
+    workflow: { name, spec: { variables: { who }, disabled } },
+    updateMask: { paths: ['spec.variables', 'spec.disabled'] },
+  });
+  const before = await bob.workflows.getWorkflow({ name });
+  expect(before.status?.run?.waiting?.reason).toBe(reason);
+  const given = await bob.workflows.updateWorkflow(change('bob', false));
+  expect(given.status?.run).toMatchObject({
+    state: WorkflowRunState.PENDING,
+    requestedBy: 'token:bob',
+    waiting: { reason: 'host', message: expect.stringContaining('claimed by token:ann') },
+  });
+  expect((await bob.hosts.getHost({ name: parent })).status?.run).toBeUndefined();
+  const own = await ann.workflows.updateWorkflow(change('ann', false));
+  expect(own.status?.run).toMatchObject({
+    ...{ state: WorkflowRunState.RUNNING, requestedBy: 'token:ann', variables: { who: 'ann' } },
+  });
+});
+
+test('a change of anything else leaves a pending run to who has requested it', async () => {
+  const { bob, name } = await pendingOfAnn(source, true);
+  const changed = await bob.workflows.updateWorkflow({
+    workflow: { name, spec: { pendingTimeout: { seconds: 7_200n }, disabled: true } },
+    updateMask: { paths: ['spec.pending_timeout', 'spec.disabled'] },
+  });
+  expect(changed.status?.run?.requestedBy).toBe('token:ann');
 });

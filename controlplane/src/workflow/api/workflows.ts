@@ -1,5 +1,5 @@
 /** WorkflowService: templates bound to hosts, and their runs. */
-import { create } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type BoundService,
@@ -11,6 +11,7 @@ import {
   type UpdateWorkflowRequest,
   type Workflow,
   type WorkflowRun,
+  WorkflowRunSchema,
   WorkflowRunState,
   WorkflowSchema,
   WorkflowService,
@@ -153,7 +154,7 @@ async function updateWorkflow(
   const id = requireWorkflowName(wanted.name, 'workflow.name');
   const change = ({ record, revision }: WorkflowSnapshot) => {
     checkEtag(deps.store, wanted.etag, revision, wanted.name);
-    return updated(record, request, wanted, deps.clock.nowMs());
+    return updated(deps, record, request, wanted);
   };
   if (validateOnly === true) {
     const kept = await existingWorkflow(deps, id);
@@ -163,25 +164,33 @@ async function updateWorkflow(
   return shown(deps, id, await changeWorkflow(deps, id, applied, change));
 }
 
-/** A pending run gets the new variables: it was not started with the old ones. */
+/**
+ * A pending run gets the new variables: it was not started with the old ones. It is one of who has
+ * last changed what it starts with, or let it start: the host judges what that caller may do.
+ */
 function updated(
+  { actor, clock }: Pick<RpcDependencies, 'actor' | 'clock'>,
   record: wire.WorkflowRecord,
   { updateMask, requestId }: UpdateWorkflowRequest,
   wanted: Workflow,
-  nowMs: number,
 ): wire.WorkflowRecord {
   const { draft, workflow } = draftOf(record);
+  const before = latestRun(record);
+  const wasDisabled = workflow.spec?.disabled ?? false;
   const violations = new Violations();
   const paths = maskPaths(WorkflowSchema, updateMask, wanted, workflowPaths, violations);
   applyMask(WorkflowSchema, workflow, wanted, paths);
   checkWorkflowSpec('workflow.spec', workflow.spec ?? create(WorkflowSpecSchema), violations);
   checkRequestId(requestId, violations);
   violations.throwIfAny();
-  if (paths.length > 0) workflow.updateTime = timestampFromMs(nowMs);
+  if (paths.length > 0) workflow.updateTime = timestampFromMs(clock.nowMs());
   const run = latestRun(draft);
-  if (run?.state === WorkflowRunState.PENDING && draft.ownerUid === '') {
-    run.variables = { ...workflow.spec?.variables };
-  }
+  if (run?.state !== WorkflowRunState.PENDING || draft.ownerUid !== '') return draft;
+  run.variables = { ...workflow.spec?.variables };
+  const isSame = before !== undefined && equals(WorkflowRunSchema, before, run);
+  if (isSame && wasDisabled === (workflow.spec?.disabled ?? false)) return draft;
+  run.requestedBy = actor;
+  draft.actor = actor;
   return draft;
 }
 

@@ -1342,7 +1342,8 @@ export const WorkflowService: GenService<{
     output: typeof ListWorkflowsResponseSchema;
   },
   /**
-   * UpdateWorkflow changes what the next run is started with, never one under way.
+   * UpdateWorkflow changes what the next run is started with, never one under way. A pending run
+   * that it changes, or lets start, is the caller's from then on.
    *
    * @generated from rpc rackwright.v1.WorkflowService.UpdateWorkflow
    */
@@ -1473,7 +1474,8 @@ export const WorkflowBatchService: GenService<{
     output: typeof ListWorkflowBatchHostsResponseSchema;
   },
   /**
-   * CancelWorkflowBatch starts no further host, and cancels the runs under way.
+   * CancelWorkflowBatch starts no further host, and cancels the runs under way that the caller may
+   * end.
    *
    * @generated from rpc rackwright.v1.WorkflowBatchService.CancelWorkflowBatch
    */

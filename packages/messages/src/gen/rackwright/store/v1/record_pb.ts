@@ -1846,7 +1846,8 @@ export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
   hostRun: RunNumber;
 
   /**
-   * Who asked for the latest run, as the host is told: "user:NAME".
+   * Who asked for the latest run, or last changed it while it was pending, as the host is told:
+   * "user:NAME".
    *
    * @generated from field: string actor = 4;
    */
