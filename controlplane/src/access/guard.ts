@@ -19,7 +19,7 @@ import {
   type CallContext,
   permissionDenied,
 } from '@rackwright/messages';
-import { abandon, markHandled } from '@rackwright/platform';
+import { abandon, Waits } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { HostLocations } from './host-locations.ts';
 import { isUnscoped, type Principal } from './principal.ts';
@@ -195,20 +195,16 @@ async function* untilEnded(
   ended: AbortSignal,
 ): AsyncGenerator<unknown, void, undefined> {
   const iterator = responses[Symbol.asyncIterator]();
-  const over = new Promise<'over'>((resolve) => {
-    if (ended.aborted) resolve('over');
-    else ended.addEventListener('abort', () => resolve('over'), { once: true });
-  });
+  const waits = new Waits(ended);
   try {
     for (;;) {
-      const pending = iterator.next();
-      markHandled(pending);
-      const next = await Promise.race([pending, over]);
-      if (next === 'over' || ended.aborted) throw tokenEnded();
+      const next = await waits.on(iterator.next());
+      if (next === undefined || ended.aborted) throw tokenEnded();
       if (next.done === true) return;
       yield next.value;
     }
   } finally {
+    waits.over();
     abandon(iterator);
   }
 }

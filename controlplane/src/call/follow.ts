@@ -1,6 +1,6 @@
 /** Following the store for a watch stream. */
 import { unavailable } from '@rackwright/messages';
-import { abandon, type Cancel, type Clock, markHandled } from '@rackwright/platform';
+import { abandon, type Cancel, type Clock } from '@rackwright/platform';
 import { type Change, type StateStore, StoreError, type StoreRevision } from '@rackwright/store';
 import { watchCollections } from '../access/index.ts';
 import { startOver } from './position.ts';
@@ -37,7 +37,9 @@ export type TickedItem<T> = { readonly kind: 'item'; readonly item: T } | { read
 
 /**
  * The items as they come, and a tick in each interval, also when many items wait; the ticks share
- * one timer.
+ * one timer. At most one item is read ahead.
+ *
+ * Promise.race would add a reaction to the item that is to come, for every tick until then.
  */
 export async function* withTicks<T>(
   items: AsyncIterable<T>,
@@ -45,32 +47,47 @@ export async function* withTicks<T>(
   clock: Clock,
 ): AsyncGenerator<TickedItem<T>, void, undefined> {
   const iterator = items[Symbol.asyncIterator]();
-  let pending = iterator.next();
-  let tick = nextTick(intervalMs, clock);
+  /** At most one item and one tick; the tick is first. */
+  const ready: (() => IteratorResult<T> | 'tick')[] = [];
+  let wake = (): void => undefined;
+  const add = (take: () => IteratorResult<T>) => {
+    ready.push(take);
+    wake();
+  };
+  const ask = () => {
+    iterator.next().then(
+      (next) => add(() => next),
+      (error: unknown) =>
+        add(() => {
+          throw error;
+        }),
+    );
+  };
+  const nextTick = (): Cancel =>
+    clock.after(intervalMs, () => {
+      ready.unshift(() => 'tick');
+      wake();
+    });
+  ask();
+  let cancel = nextTick();
   try {
     for (;;) {
-      const next = await Promise.race([tick.due, pending]);
-      if (next === 'tick') {
-        tick = nextTick(intervalMs, clock);
+      const next = ready.shift()?.();
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      } else if (next === 'tick') {
+        cancel = nextTick();
         yield { kind: 'tick' };
-        continue;
+      } else {
+        if (next.done === true) return;
+        ask();
+        yield { kind: 'item', item: next.value };
       }
-      if (next.done === true) return;
-      pending = iterator.next();
-      // Awaited in the next round.
-      markHandled(pending);
-      yield { kind: 'item', item: next.value };
     }
   } finally {
-    tick.cancel();
+    cancel();
     abandon(iterator);
   }
-}
-
-function nextTick(intervalMs: number, clock: Clock): { due: Promise<'tick'>; cancel: Cancel } {
-  let cancel: Cancel = () => undefined;
-  const due = new Promise<'tick'>((resolve) => {
-    cancel = clock.after(intervalMs, () => resolve('tick'));
-  });
-  return { due, cancel };
 }

@@ -71,6 +71,7 @@ export type {
   UdpPeer,
   UdpSocket,
 } from './udp.ts';
+export { Waits } from './waits.ts';
 export { atWallTime } from './wall-time.ts';
 export {
   type WebAnswer,

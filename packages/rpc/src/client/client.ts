@@ -10,9 +10,10 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js';
 import { ApiFailure } from '@rackwright/messages';
+import { Waits } from '@rackwright/platform';
 import { decodeMessage, encodeMessage } from '../wire/codec.ts';
 import { fromStatus, statusDetailsKey } from '../wire/status.ts';
-import { pump, Waits } from '../wire/stream.ts';
+import { pump } from '../wire/stream.ts';
 import type { Channel } from './channel.ts';
 import { type Repeats, repeated } from './repeats.ts';
 
