@@ -5,7 +5,7 @@
  * Must not: decide about a host itself. The view lags by a moment; a host is judged by its own
  * record.
  */
-import type { FleetView } from '../fleet-view/index.ts';
+import type { FieldValue, FleetView } from '../fleet-view/index.ts';
 import { includes, poolLabel, type Scope } from './principal.ts';
 
 /** A field of a host by which another resource belongs to it. */
@@ -21,23 +21,17 @@ export class HostLocations {
 
   /** Whether any host of the scope has this: "racks/RACK" or "credentials/CREDENTIAL". */
   some(scope: Scope, field: LocationField, name: string): boolean {
-    const wanted = new Map([[field as string, name]]);
-    // A host of the scope has one of these; the view examines the value with the fewest hosts.
-    const locations = locationsOf(scope);
-    const havings =
-      locations.length === 0 ? [wanted] : locations.map((one) => new Map([one, ...wanted]));
-    for (const having of havings) {
-      for (const row of this.#view.rows('', having)) {
-        if (row.kind !== 'host' || row[field] !== name) continue;
-        const { rack, labels } = row;
-        if (includes(scope, { rack, pool: labels[poolLabel] ?? '' })) return true;
-      }
+    for (const row of this.#view.rows('', new Map([[field, name]]), locationsOf(scope))) {
+      if (row.kind !== 'host' || row[field] !== name) continue;
+      const { rack, labels } = row;
+      if (includes(scope, { rack, pool: labels[poolLabel] ?? '' })) return true;
     }
     return false;
   }
 }
 
-function locationsOf({ racks, pools }: Scope): readonly (readonly [string, string])[] {
+/** A host of the scope has one of these values; none: the scope is everywhere. */
+export function locationsOf({ racks, pools }: Scope): readonly FieldValue[] {
   if (racks.length > 0) return racks.map((rack) => ['rack', rack] as const);
   return pools.map((pool) => ['label', `${poolLabel}=${pool}`] as const);
 }

@@ -9,7 +9,7 @@ export {
   type GuardOptions,
   guarded,
 } from './guard.ts';
-export { HostLocations } from './host-locations.ts';
+export { HostLocations, locationsOf } from './host-locations.ts';
 export { type OidcConfig, readOidc } from './oidc-config.ts';
 export { type Access, type AccessOptions, openAccess } from './open.ts';
 export {

@@ -37,7 +37,7 @@ import {
 import { Collection, type CollectionKind, type FoundRecords } from './collection.ts';
 import { factTraits } from './fact-traits.ts';
 import { type FleetRow, rowOf, type UnreadableRow } from './row.ts';
-import { FleetRows, type IndexedField, isIndexed } from './rows.ts';
+import { type FieldValue, FleetRows, type IndexedField, isIndexed } from './rows.ts';
 import type { FleetTally } from './tally.ts';
 
 const prefix = 'hosts';
@@ -166,9 +166,10 @@ export class FleetView {
    */
   candidates({ names, rack, labels }: HostConditions): Iterable<string> {
     if (names.length > 0) return names.map(idOf);
-    const having: (readonly [IndexedField, string])[] = Object.entries(labels).map(
-      ([key, value]) => ['label', `${key}=${value}`],
-    );
+    const having: FieldValue[] = Object.entries(labels).map(([key, value]) => [
+      'label',
+      `${key}=${value}`,
+    ]);
     if (rack !== '') having.push(['rack', rack]);
     const fewest = this.#fewest(having);
     return fewest === undefined ? [] : this.#rows.idsBy(...fewest);
@@ -225,19 +226,27 @@ export class FleetView {
 
   /**
    * Rows of hosts after the id `after`, in order. `having` limits them to the value with the fewest
-   * hosts, so some rows may lack the other values.
+   * hosts, so some rows may lack the other values. So does `anyOf` to the hosts with one of these
+   * values, if they are fewer; empty: it limits nothing.
    */
-  *rows(after = '', having: ReadonlyMap<string, string> = new Map()): Generator<FleetRow> {
+  *rows(
+    after = '',
+    having: ReadonlyMap<string, string> = new Map(),
+    anyOf: readonly FieldValue[] = [],
+  ): Generator<FleetRow> {
     const rows = this.#rows;
     const known = [...having].flatMap(([field, value]) =>
       isIndexed(field) ? [[field, value] as const] : [],
     );
     const fewest = this.#fewest(known);
-    if (fewest === undefined) {
+    const count = fewest === undefined ? rows.size : rows.countBy(...fewest);
+    const isFewer = anyOf.reduce((sum, each) => sum + rows.countBy(...each), 0) < count;
+    const values = anyOf.length > 0 && isFewer ? anyOf : fewest && [fewest];
+    if (values === undefined) {
       yield* rows.behind(after);
       return;
     }
-    for (const hostId of rows.idsBy(...fewest, after)) {
+    for (const hostId of rows.idsAmong(values, after)) {
       const row = rows.get(hostId);
       if (row !== undefined) yield row;
     }
@@ -264,8 +273,8 @@ export class FleetView {
   }
 
   /** The value that the fewest hosts have. */
-  #fewest(having: readonly (readonly [IndexedField, string])[]) {
-    let fewest: readonly [IndexedField, string] | undefined;
+  #fewest(having: readonly FieldValue[]) {
+    let fewest: FieldValue | undefined;
     let count = Number.POSITIVE_INFINITY;
     for (const each of having) {
       const of = this.#rows.countBy(...each);

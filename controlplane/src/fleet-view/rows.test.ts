@@ -70,6 +70,10 @@ test('an index names exactly the hosts whose field has its value, and counts cou
           const behind = wanted.filter((id) => id > 'a-b');
           expect([...rows.idsBy(field, name, 'a-b')]).toEqual(behind);
         }
+        const either = where((host) => typeof host === 'object' && host[field] !== 'y');
+        const values = [[field, 'x'] as const, [field, ''] as const];
+        expect([...rows.idsAmong(values)]).toEqual(either);
+        expect([...rows.idsAmong(values, 'a-b')]).toEqual(either.filter((id) => id > 'a-b'));
       }
       expect([...rows.behind()].map(({ hostId }) => hostId)).toEqual(all.map(([id]) => id));
       expect(rows.size).toBe(model.size);

@@ -11,7 +11,7 @@ import type { HostId } from '@rackwright/messages';
 import type { StoreRevision } from '@rackwright/store';
 import { IdsByValue } from './ids-by-value.ts';
 import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
-import { SortedIds } from './sorted-ids.ts';
+import { mergedIds, SortedIds } from './sorted-ids.ts';
 import { type FleetTally, RowTally } from './tally.ts';
 import { macOfKey } from './traits.ts';
 
@@ -35,6 +35,8 @@ const indexed = {
  * of `traits.ts`, without MACs), and `label`: "KEY=VALUE".
  */
 export type IndexedField = keyof typeof indexed;
+/** A field, and the value that a host has. */
+export type FieldValue = readonly [field: IndexedField, value: string];
 const fields = Object.keys(indexed) as readonly IndexedField[];
 
 /** Whether this field is indexed. */
@@ -77,6 +79,11 @@ export class FleetRows {
   /** Ids after `after` of the hosts whose field has this value, in order. */
   *idsBy(field: IndexedField, value: string, after = ''): Generator<string, void, undefined> {
     yield* this.#indexes[field].behind(value, after);
+  }
+
+  /** Ids after `after` of the hosts with one of these values, in order. */
+  *idsAmong(values: readonly FieldValue[], after = ''): Generator<string, void, undefined> {
+    yield* mergedIds(values.map(([field, value]) => this.idsBy(field, value, after)));
   }
 
   /** Ids of the hosts whose record has this trait, a key of `traits.ts`, in order. */

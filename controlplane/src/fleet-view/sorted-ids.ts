@@ -45,3 +45,19 @@ export class SortedIds {
     return low;
   }
 }
+
+/** The ids of several sources, each in order, as one in order. An id of two sources comes once. */
+export function* mergedIds(
+  sources: readonly Generator<string, void, undefined>[],
+): Generator<string, void, undefined> {
+  const heads = sources.map((source) => ({ source, next: source.next() }));
+  for (;;) {
+    let first: string | undefined;
+    for (const { next } of heads) {
+      if (next.done !== true && (first === undefined || next.value < first)) first = next.value;
+    }
+    if (first === undefined) return;
+    yield first;
+    for (const head of heads) if (head.next.value === first) head.next = head.source.next();
+  }
+}

@@ -16,6 +16,7 @@ import {
   HostView,
   type InventorySchema,
   Role,
+  WatchHostsResponse_Kind,
   store as wire,
 } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
@@ -241,9 +242,25 @@ type Call = (clients: Callers, time: number) => Promise<unknown>;
 /** At the address that the machine reports. */
 const anyBmc = { credential: 'credentials/bmc' };
 
+/** A watch of hosts until all present ones have come. */
+async function untilSynced({ hosts }: OperatorClients): Promise<void> {
+  for await (const { kind } of hosts.watchHosts({})) {
+    if (kind === WatchHostsResponse_Kind.SYNCED) return;
+  }
+}
+
 const calls: Readonly<Record<string, Call>> = {
   get: ({ hosts }) => hosts.getHost({ name: host }),
   'a page of hosts': ({ hosts }) => hosts.listHosts({ pageSize: 50 }),
+  'a page of the hosts that a caller of one rack sees': async ({ ofRack }) => {
+    const { hosts, nextPageToken } = await ofRack.hosts.listHosts({ pageSize: 50 });
+    expect(hosts.length).toBeGreaterThanOrEqual(hostsPerRack);
+    expect(nextPageToken).toBe('');
+  },
+  'a page of the hosts that a caller of one pool sees': ({ ofPool }) =>
+    ofPool.hosts.listHosts({ pageSize: 50 }),
+  'counting hosts, for a rack': ({ ofRack }) => ofRack.hosts.countHosts({ groupBy: 'state' }),
+  'a watch of hosts, for a rack': ({ ofRack }) => untilSynced(ofRack),
   'the hosts of a rack': ({ hosts }) => hosts.listHosts({ rack, pageSize: 50 }),
   'finding a host': ({ hosts }) => hosts.listHosts({ filter: 'boot_macs:52:54:00:00:00:65' }),
   'a sorted page of the hosts of a rack': ({ hosts }) =>

@@ -23,7 +23,7 @@ import {
 } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
-import { includes, isUnscoped, poolLabel } from '../../access/index.ts';
+import { includes, isUnscoped, locationsOf, poolLabel } from '../../access/index.ts';
 import { filterOf, orderOf, type SortedRows, sortedPage } from '../../call/filtering.ts';
 import { hostKey, presentHost, readFacts } from '../../call/host-view.ts';
 import { entriesOf, inSlices, listPage, type Page, pageOf, sliceMs } from '../../call/paging.ts';
@@ -68,15 +68,18 @@ export async function listHosts(
   const bound = isPlain ? rack : JSON.stringify([rack, request.filter, orderBy]);
   const search: HostSearch = { filter, rack: rack || undefined };
   const read = inSlices(deps.clock, (entry) => readMatch(deps, search, entry, request.view));
-  // A list of everything does not wait for the view.
-  const isWhole = isPlain && rack === '' && skip === 0;
+  // A list of everything does not wait for the view. Without the view, a caller with a scope would
+  // read all hosts to find its own.
+  const isEverywhere = rack === '' && isUnscoped(deps.principal.scope);
+  const isWhole = isPlain && isEverywhere && skip === 0;
   if (!isWhole) await fleetView.caughtUp();
   const list = (): Promise<Page<Host>> => {
     if (order !== undefined) {
       return sortedPage(store, sortedHosts(deps, search, order, read), request, bound);
     }
     if (isWhole) return listPage(store, 'hosts', request, bound, read);
-    return pageOf(store, (after) => matches(deps, search, after, skip), request, bound, read);
+    const found = (after: string) => entriesMatching(deps, search, after, skip);
+    return pageOf(store, found, request, bound, read);
   };
   const { items, nextPageToken } = await list();
   const unreadable = pageToken === '' ? unreadableHosts(deps) : [];
@@ -185,7 +188,7 @@ export async function* rowsMatching(
     ...filter.required,
     ...(rack === undefined ? [] : ([['rack', rack]] as const)),
   ]);
-  for (const row of fleetView.rows(after, having)) {
+  for (const row of fleetView.rows(after, having, locationsOf(principal.scope))) {
     rowsRead += 1;
     if (rowsRead % stepRows === 0 && clock.nowMs() - beganMs >= sliceMs) {
       yield found;
@@ -220,11 +223,12 @@ function sortedHosts(
   };
 }
 
-async function* matches(
-  deps: RpcDependencies,
+/** Present records of these rows after the key `after`; the first `skip` are left out. */
+export async function* entriesMatching(
+  deps: Pick<RpcDependencies, 'store' | 'fleetView' | 'clock' | 'principal'>,
   search: HostSearch,
-  after: string,
-  skip: number,
+  after = '',
+  skip = 0,
 ): AsyncGenerator<Entry, void, undefined> {
   const behind = after === '' ? '' : idOfKey(after);
   let left = skip;

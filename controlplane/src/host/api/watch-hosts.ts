@@ -25,6 +25,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Change, Entry, ListPage, StoreRevision } from '@rackwright/store';
+import { isUnscoped } from '../../access/index.ts';
 import { filterOf } from '../../call/filtering.ts';
 import { follow, withTicks } from '../../call/follow.ts';
 import { hostKey, type PresentDependencies, presentHost, readFacts } from '../../call/host-view.ts';
@@ -42,6 +43,7 @@ import {
   sharedRecordOf,
 } from '../../records/index.ts';
 import { hostFields } from './host-fields.ts';
+import { entriesMatching } from './list-hosts.ts';
 
 /** How often computed fields are compared, milliseconds. */
 const servedIntervalMs = 1_000;
@@ -55,7 +57,8 @@ interface SentHost {
   readonly rackId: RackId;
   readonly served: string;
 }
-type WatchDependencies = PresentDependencies & Pick<RpcDependencies, 'clock'>;
+type WatchDependencies = PresentDependencies &
+  Pick<RpcDependencies, 'clock' | 'fleetView' | 'principal'>;
 
 /** Handles one WatchHosts. */
 export async function* watchHosts(
@@ -111,6 +114,7 @@ async function* sendPresent(
   watching: Watching,
 ): AsyncGenerator<Response, StoreRevision, undefined> {
   const { deps, only } = watching;
+  if (only === undefined && !isUnscoped(deps.principal.scope)) return yield* sendVisible(watching);
   const below = only === undefined ? 'hosts' : hostKey(only);
   const read = (page: ListPage) => answered(deps.store.list(below, page));
   let from: StoreRevision | undefined;
@@ -124,6 +128,23 @@ async function* sendPresent(
     }
   }
   from ??= await answered(deps.store.latestRevision());
+  yield { kind: Kind.SYNCED, position: formatPosition(deps.store, from) };
+  return from;
+}
+
+/**
+ * Present hosts for a caller with a scope, by the rows of the view: nothing else is read. Changes
+ * are followed from before the view was read.
+ */
+async function* sendVisible(
+  watching: Watching,
+): AsyncGenerator<Response, StoreRevision, undefined> {
+  const { deps, filter } = watching;
+  const from = await answered(deps.store.latestRevision());
+  await deps.fleetView.caughtUp();
+  for await (const entry of entriesMatching(deps, { filter })) {
+    yield* sendHost(watching, idOfKey(entry.key), entry, '');
+  }
   yield { kind: Kind.SYNCED, position: formatPosition(deps.store, from) };
   return from;
 }

@@ -9,6 +9,7 @@ import {
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import { systemPrincipal } from '../../access/index.ts';
 import { watchHosts } from './watch-hosts.ts';
 
 const key = 'hosts.h1';
@@ -48,7 +49,7 @@ test('a host that was read at a newer revision ignores older changes that come l
   };
   const ending = new AbortController();
   const context = { signal: ending.signal } as CallContext;
-  const deps = { store, clock, hosts };
+  const deps = { store, clock, hosts, principal: systemPrincipal, fleetView: {} as never };
   const told = watchHosts(deps, create(WatchHostsRequestSchema, {}), context);
   const site = async () => (await told.next()).value?.host?.labels?.['site'];
 
