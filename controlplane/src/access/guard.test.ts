@@ -1,5 +1,5 @@
 import { type BoundService, type CallContext, HostService } from '@rackwright/messages';
-import { nodeRandom } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { References } from '@rackwright/platform/testing';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -8,6 +8,7 @@ import { HostLocations } from './host-locations.ts';
 import { type SignIn, trustedSignIn } from './sign-in.ts';
 
 const locations = new HostLocations({ rows: () => [] as never });
+const clock = nodeClock();
 const context = { signal: new AbortController().signal } as CallContext;
 
 /** A stream behind the guard that yields what `watchHosts` does. */
@@ -16,8 +17,8 @@ async function guardedStream(
   signIn: SignIn = trustedSignIn,
 ): Promise<AsyncGenerator<object, void, undefined>> {
   const store = await openMemoryStore({ random: nodeRandom() });
-  const make = (): BoundService => ({ service: HostService, handlers: { watchHosts } as never });
-  const [bound] = guarded([make], { store, signIn, locations });
+  const make = (): BoundService => ({ service: HostService, handlers: { watchHosts } });
+  const [bound] = guarded([make], { store, signIn, locations, clock });
   return bound?.handlers['watchHosts']?.({} as never, context) as never;
 }
 

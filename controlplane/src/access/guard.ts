@@ -19,7 +19,7 @@ import {
   type CallContext,
   permissionDenied,
 } from '@rackwright/messages';
-import { abandon, Waits } from '@rackwright/platform';
+import { abandon, type Clock, Waits } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { HostLocations } from './host-locations.ts';
 import { isUnscoped, type Principal } from './principal.ts';
@@ -49,6 +49,7 @@ export interface GuardOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
   readonly locations: HostLocations;
+  readonly clock: Pick<Clock, 'after'>;
   /** Runs between the guard and the handler of a permitted call. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: Actor): AnyHandler;
   /** The trace parent for work that a call starts; unset: calls have none. */
@@ -99,7 +100,7 @@ interface GuardedCall {
 async function admit(
   make: Factory,
   method: DescMethod,
-  { store, signIn, locations, traceOf }: GuardOptions,
+  { store, signIn, locations, clock, traceOf }: GuardOptions,
   input: unknown,
   context: CallContext,
 ): Promise<GuardedCall> {
@@ -121,11 +122,12 @@ async function admit(
     return { handler: handlerOf(make({ store, ...whose }), method), principal };
   }
   if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
-  const seen = scopedStore(store, principal.scope, { locations });
+  const seen = scopedStore(store, principal.scope, { locations, clock });
   const asked = { row, request, principal, store, seen, make, method, context };
   await checkReach(asked);
   if (row.reach.kind === 'batch') {
-    const within = scopedStore(store, principal.scope, { collections: ['hosts'], locations });
+    const hostsOnly = { collections: ['hosts'], locations, clock };
+    const within = scopedStore(store, principal.scope, hostsOnly);
     const handler = handlerOf(make({ store: within, ...whose }), method);
     return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
   }

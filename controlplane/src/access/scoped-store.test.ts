@@ -1,5 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostSchema, store as wire } from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
@@ -11,6 +12,7 @@ import { scopedStore, watchCollections } from './scoped-store.ts';
 const scope = { racks: ['racks/aa'], pools: [] };
 /** For tests without credentials or racks. */
 const places = new HostLocations({ rows: () => [] as never });
+const clock = nodeClock();
 let inner: StateStore;
 let reads: string[];
 let stop: AbortController;
@@ -77,7 +79,7 @@ async function soon(isSo: () => boolean): Promise<void> {
 test('a watch of one rack looks only once at each host of other racks', async () => {
   await put('hosts.there', hostBytes('zz'));
   await put('hosts.here', hostBytes('aa'));
-  const heard = await told(scopedStore(counted(), scope, { locations: places }));
+  const heard = await told(scopedStore(counted(), scope, { locations: places, clock }));
   for (let round = 0; round < 30; round += 1) {
     await put('hosts.there', hostBytes('zz'));
     await put('facts.there', Uint8Array.of(round));
@@ -96,7 +98,7 @@ test('a host that leaves the scope is reported as deleted, whatever was seen bef
   await put('facts.h', Uint8Array.of(1));
   const slow = counted();
   // The read of the host whose facts have changed is newer than the watch.
-  const heard = await told(scopedStore(slow, scope, { locations: places }));
+  const heard = await told(scopedStore(slow, scope, { locations: places, clock }));
   await put('facts.h', Uint8Array.of(2));
   await put('hosts.h', hostBytes('zz'));
   await put('facts.h', Uint8Array.of(3));
@@ -115,7 +117,7 @@ test('credentials and racks are judged by the rows of the fleet, without a list'
   await put('hosts.there', hostBytes('zz', 'credentials/theirs'));
   await fleetView.start();
   for (const id of ['mine', 'theirs']) await put(`credentials.${id}`, Uint8Array.of());
-  const store = scopedStore(counted(), scope, { locations: places });
+  const store = scopedStore(counted(), scope, { locations: places, clock });
   expect((await store.get('credentials.mine')).kind).toBe('found');
   expect((await store.get('credentials.theirs')).kind).toBe('absent');
   expect(reads.filter((read) => read.startsWith('list'))).toEqual([]);
@@ -133,7 +135,7 @@ test('the records of a host are in scope if the host’s own record is', async (
   await put('hosts.h', hostBytes('aa'));
   await put('hosts.there', hostBytes('zz'));
   for (const id of ['h', 'there']) await put(`workflows.${id}.w`, Uint8Array.of());
-  const store = scopedStore(counted(), scope, { locations: places });
+  const store = scopedStore(counted(), scope, { locations: places, clock });
   expect((await store.get('workflows.h.w')).kind).toBe('found');
   expect((await store.get('workflows.there.w')).kind).toBe('absent');
   expect(reads).toEqual([
@@ -148,4 +150,22 @@ test('the records of a host are in scope if the host’s own record is', async (
   expect((await store.list('workflows')).entries.map(({ key }) => key)).toEqual(['workflows.h.w']);
   expect(reads).toHaveLength(1 + 42);
   expect(reads.filter((read) => read.startsWith('list'))).toEqual(['list workflows']);
+});
+
+test('a list that passes many hidden records lets other calls run between its reads', async () => {
+  for (let n = 0; n < 25; n += 1) await put(`hosts.h${n + 10}`, hostBytes(n === 24 ? 'aa' : 'zz'));
+  let pauses = 0;
+  const counting: Pick<Clock, 'after'> = {
+    after: (_, act) => {
+      pauses += 1;
+      // Whoever has waited no longer than this call goes first.
+      expect(reads).toHaveLength(pauses);
+      queueMicrotask(act);
+      return () => undefined;
+    },
+  };
+  const store = scopedStore(counted(), scope, { locations: places, clock: counting });
+  const { entries } = await store.list('hosts', { limit: 10 });
+  expect(entries.map(({ key }) => key)).toEqual(['hosts.h34']);
+  expect([reads.length, pauses]).toEqual([3, 2]);
 });

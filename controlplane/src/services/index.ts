@@ -133,7 +133,7 @@ export function createOperatorServices(
 ): OperatorServices {
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const reflection = createReflection([...services, health.service.service]);
-  const { store, audit } = deps;
+  const { store, audit, clock } = deps;
   const locations = new HostLocations(deps.fleetView);
   const factories = makers.map(
     (make) => (ofCall: CallDependencies) => make({ ...deps, ...ofCall }),
@@ -142,7 +142,7 @@ export function createOperatorServices(
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };
   const tracing = traceCalls(deps);
   const { traceOf } = tracing;
-  const guard = { store, signIn, locations, traceOf, ...letIn };
+  const guard = { store, signIn, locations, clock, traceOf, ...letIn };
   const own = guarded([...factories, () => reflection], guard);
   const recordingRefusals =
     calls?.recordRefusals(own, (context) => actorOf(signIn, context)) ?? own;
