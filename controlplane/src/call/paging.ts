@@ -15,10 +15,10 @@ export const pageBytesMax = 2 * 1024 * 1024;
 export const sliceMs = 3;
 
 /** `read`, with a break for other calls whenever it has run for `sliceMs`. */
-export function inSlices<T>(
+export function inSlices<T, E = Entry>(
   clock: Pick<Clock, 'nowMs' | 'after'>,
-  read: (entry: Entry) => Promise<T>,
-): (entry: Entry) => Promise<T> {
+  read: (entry: E) => Promise<T>,
+): (entry: E) => Promise<T> {
   let beganMs = clock.nowMs();
   return async (entry) => {
     const readMs = clock.nowMs() - beganMs;

@@ -12,14 +12,21 @@ import {
   Role,
   type store as wire,
 } from '@rackwright/messages';
-import type { Clock, Log, Random } from '@rackwright/platform';
+import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { StateStore, StoreRevision } from '@rackwright/store';
 import type { Principal } from '../access/index.ts';
 import type { BmcReads, ConsoleViews, PrefetchProgress, StepLogs } from '../agents/index.ts';
 import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
-import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
+import type {
+  HostContext,
+  HostRequest,
+  Refusal,
+  Requester,
+  ServedObserver,
+  UsualTimes,
+} from '../host/index.ts';
 import type { Identity, RackKeys } from '../identity/index.ts';
 import type { Pools, ResolveImage } from '../pool/index.ts';
 import { appliedId } from '../records/index.ts';
@@ -60,11 +67,13 @@ export interface HostsPort {
   ): Promise<T | undefined>;
   /** The usual durations of the host's runs and their steps. */
   usualOf(hostId: HostId): Promise<UsualTimes>;
-  /** Percent of the present step; only in memory. */
-  progressOf(hostId: HostId): Progress | undefined;
   /** The position of the host's run in its queue, from 1. */
   queuePosition(record: wire.HostRecord): number | undefined;
+  /** Percent of the present step; only in memory. */
+  progressOf(hostId: HostId): Progress | undefined;
   agentConnected(rackId: RackId): boolean;
+  /** Tells `observer` what the last two may answer differently now, until it is cancelled. */
+  onServedChange(observer: ServedObserver): Cancel;
 }
 
 /** Discovered machines that are not hosts. */

@@ -8,7 +8,7 @@ export {
   type RowObserver,
 } from './fleet-view.ts';
 export { type FleetRow, type HostRow, rowOf, type UnreadableRow } from './row.ts';
-export { FleetRows } from './rows.ts';
+export { type FieldValue, FleetRows } from './rows.ts';
 export type { FleetTally, RackTally } from './tally.ts';
 export {
   type MachineTraits,

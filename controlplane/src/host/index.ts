@@ -66,6 +66,7 @@ export { createMethod, isCreation } from './request/request-ids.ts';
 export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
 export { agentAway, awayFromMs } from './shell/agent-away.ts';
 export type { HostsDependencies } from './shell/dependencies.ts';
+export type { ServedObserver } from './shell/progress.ts';
 export { Hosts } from './shell/reconcile.ts';
 export { createSessionRegistry, type LiveSession, type SessionRegistry } from './shell/sessions.ts';
 export { credentialVersions, destructionBrake } from './shell/surroundings.ts';

@@ -272,3 +272,20 @@ describe('two agents of one rack, at two replicas', () => {
     expect(rig.status().run?.steps[0]).toMatchObject({ attempt: 1 });
   });
 });
+
+test('an observer hears of an agent that connects, and of progress, until it cancels', async () => {
+  const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+  const replica = await rig.replica({ id: 'a', resyncIntervalMs });
+  const { hosts } = replica;
+  const told: string[] = [];
+  const cancel = hosts.onServedChange({
+    agentChanged: (rackId) => told.push(`${rackId} ${hosts.agentConnected(rackId)}`),
+    progressChanged: (hostId) => told.push(`${hostId} ${hosts.progressOf(hostId)?.percent}`),
+  });
+  const plain = await connectAgent(rig, replica);
+  await plain.report(stillAtIt, plain.last('u1'));
+  expect(told).toEqual(['r1 true', 'h1 10']);
+  cancel();
+  await plain.report(stillAtIt, plain.last('u1'));
+  expect(told).toHaveLength(2);
+});

@@ -4,8 +4,8 @@
  * Invariants:
  * 1. There is no gap. The listing says from where to follow; if the store cannot follow from there,
  *    the stream ends.
- * 2. Computed fields (percent, agent connected) are compared at intervals, and sent when they
- *    differ; they have no position of their own.
+ * 2. Computed fields (percent, agent connected) are compared at intervals where they may have
+ *    changed, and sent when they differ; they have no position of their own.
  * 3. With a filter, a sent host is reported as deleted once it no longer matches. After a resume,
  *    that is reported of each changed host that does not match, because an earlier watch may have
  *    sent it.
@@ -30,7 +30,8 @@ import { filterOf } from '../../call/filtering.ts';
 import { follow, withTicks } from '../../call/follow.ts';
 import { hostKey, type PresentDependencies, presentHost, readFacts } from '../../call/host-view.ts';
 import { requireName } from '../../call/names.ts';
-import type { RpcDependencies } from '../../call/ports.ts';
+import { inSlices } from '../../call/paging.ts';
+import type { HostsPort, RpcDependencies } from '../../call/ports.ts';
 import { formatPosition, revisionOfPosition } from '../../call/position.ts';
 import type { Filter } from '../../filter/index.ts';
 import { type HostRow, rowOf } from '../../fleet-view/index.ts';
@@ -44,6 +45,7 @@ import {
 } from '../../records/index.ts';
 import { hostFields } from './host-fields.ts';
 import { entriesMatching } from './list-hosts.ts';
+import { SentHosts } from './sent-hosts.ts';
 
 /** How often computed fields are compared, milliseconds. */
 const servedIntervalMs = 1_000;
@@ -51,14 +53,10 @@ const servedIntervalMs = 1_000;
 const pageHosts = 200;
 
 type Response = MessageInitShape<typeof WatchHostsResponseSchema>;
-/** The last sent state of a host. */
-interface SentHost {
-  readonly revision: StoreRevision;
-  readonly rackId: RackId;
-  readonly served: string;
-}
 type WatchDependencies = PresentDependencies &
-  Pick<RpcDependencies, 'clock' | 'fleetView' | 'principal'>;
+  Pick<RpcDependencies, 'clock' | 'fleetView' | 'principal'> & {
+    readonly hosts: Pick<HostsPort, 'onServedChange'>;
+  };
 
 /** Handles one WatchHosts. */
 export async function* watchHosts(
@@ -70,13 +68,18 @@ export async function* watchHosts(
   const filter = filterOf(hostFields, request.filter);
   const { view, changesOnly, position } = request;
   const isResumed = position !== '' || changesOnly;
-  const delivered = { sent: new Map<HostId, SentHost>(), left: new Set<HostId>() };
+  const delivered = { sent: new SentHosts(), left: new Set<HostId>() };
   const watching: Watching = { deps, only, filter, view, isResumed, ...delivered };
-  const from = yield* begin(watching, position);
-  const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
-  for await (const next of withTicks(changes, servedIntervalMs, deps.clock)) {
-    if (next.kind === 'tick') yield* sendServed(watching);
-    else yield* sendChange(watching, next.item);
+  const cancel = deps.hosts.onServedChange(watching.sent);
+  try {
+    const from = yield* begin(watching, position);
+    const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
+    for await (const next of withTicks(changes, servedIntervalMs, deps.clock)) {
+      if (next.kind === 'tick') yield* sendServed(watching);
+      else yield* sendChange(watching, next.item);
+    }
+  } finally {
+    cancel();
   }
 }
 
@@ -100,8 +103,7 @@ interface Watching {
   readonly view: HostView;
   /** From a position, or from now: earlier responses are unknown. */
   readonly isResumed: boolean;
-  /** By host id. */
-  readonly sent: Map<HostId, SentHost>;
+  readonly sent: SentHosts;
   /** Hosts that were reported as deleted because they do not match. */
   readonly left: Set<HostId>;
 }
@@ -206,10 +208,18 @@ function gone(hostId: HostId, position: string): Response {
 /** Invariant 2. */
 async function* sendServed(watching: Watching): AsyncGenerator<Response, void, undefined> {
   const { deps, sent } = watching;
-  for (const [hostId, { rackId, served }] of [...sent]) {
-    if (servedKey(deps, hostId, rackId) === served) continue;
+  const changedOf = inSlices(deps.clock, async (hostId: HostId) => {
+    const known = sent.get(hostId);
+    const isSame = known?.served === (known && servedKey(deps, hostId, known.rackId));
+    return isSame ? undefined : known;
+  });
+  for (const hostId of sent.takeChanged()) {
+    const known = await changedOf(hostId);
+    if (known === undefined) continue;
     const found = await answered(deps.store.get(hostKey(hostId)));
     if (found.kind === 'found') yield* sendHost(watching, hostId, found, '');
+    // The store has read less than was sent: the next tick tries again.
+    if (sent.get(hostId) === known) sent.progressChanged(hostId);
   }
 }
 

@@ -2,7 +2,9 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
   type CallContext,
+  type HostId,
   type Progress,
+  type RackId,
   WatchHostsRequestSchema,
   store as wire,
 } from '@rackwright/messages';
@@ -10,6 +12,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { systemPrincipal } from '../../access/index.ts';
+import type { ServedObserver } from '../index.ts';
 import { watchHosts } from './watch-hosts.ts';
 
 const key = 'hosts.h1';
@@ -41,11 +44,16 @@ test('a host that was read at a newer revision ignores older changes that come l
       return () => undefined;
     },
   };
+  const observers: ServedObserver[] = [];
   const served: { progress?: Progress } = {};
   const hosts = {
     agentConnected: () => true,
     progressOf: () => served.progress,
     queuePosition: () => undefined,
+    onServedChange: (observer: ServedObserver) => {
+      observers.push(observer);
+      return () => undefined;
+    },
   };
   const ending = new AbortController();
   const context = { signal: ending.signal } as CallContext;
@@ -59,6 +67,7 @@ test('a host that was read at a newer revision ignores older changes that come l
   const second = await write(store, 'b', first);
   const third = await write(store, 'c', second);
   served.progress = { percent: 10 } as Progress;
+  for (const observer of observers) observer.progressChanged('h1');
   const ticked = site();
   (await tick.promise)();
   expect(await ticked).toBe('c');
@@ -69,4 +78,82 @@ test('a host that was read at a newer revision ignores older changes that come l
   expect(await site()).toBe('d');
   ending.abort();
   await told.return(undefined);
+});
+
+const hostsPerRack = 20;
+
+async function fleetOf(count: number): Promise<StateStore> {
+  const store = await openMemoryStore({ random: nodeRandom() });
+  for (let at = 0; at < count; at += 1) {
+    const spec = { rack: `racks/r${Math.floor(at / hostsPerRack)}` };
+    const record = create(wire.HostRecordSchema, { host: { name: `hosts/h${at}`, spec } });
+    await store.put(`hosts.h${at}`, toBinary(wire.HostRecordSchema, record), 'absent');
+  }
+  return store;
+}
+
+/** A watch with ticks, and which hosts' progress it asks for. */
+function tickedWatch(store: StateStore) {
+  let tick = () => {};
+  const clock = {
+    nowMs: () => 0,
+    suspendAwareMs: () => 0,
+    after: (_: number, act: () => void) => {
+      tick = act;
+      return () => undefined;
+    },
+  };
+  const observers = new Set<ServedObserver>();
+  const percents = new Map<string, number>();
+  const away = new Set<string>();
+  const asked: string[] = [];
+  const hosts = {
+    agentConnected: (rackId: RackId) => !away.has(rackId),
+    progressOf: (hostId: HostId) => {
+      asked.push(hostId);
+      const percent = percents.get(hostId);
+      return percent === undefined ? undefined : ({ percent } as Progress);
+    },
+    queuePosition: () => undefined,
+    onServedChange: (observer: ServedObserver) => {
+      observers.add(observer);
+      return () => observers.delete(observer);
+    },
+  };
+  const deps = { store, clock, hosts, principal: systemPrincipal, fleetView: {} as never };
+  const context = { signal: new AbortController().signal } as CallContext;
+  const told = watchHosts(deps, create(WatchHostsRequestSchema, {}), context);
+  const ticked = async () => {
+    await new Promise(setImmediate);
+    asked.length = 0;
+    tick();
+    for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
+  };
+  return { told, ticked, observers, percents, away, asked };
+}
+
+test('a tick compares only the hosts whose progress or agent may have changed', async () => {
+  const count = 1_000;
+  const { told, ticked, observers, percents, away, asked } = tickedWatch(await fleetOf(count));
+  for (let at = 0; at <= count; at += 1) await told.next();
+  const ofHost = told.next();
+  await ticked();
+  expect(asked).toEqual([]);
+
+  percents.set('h5', 10);
+  for (const observer of observers) observer.progressChanged('h5');
+  await ticked();
+  expect((await ofHost).value?.host?.name).toBe('hosts/h5');
+  // It is compared, shown, and kept as sent.
+  expect(asked).toEqual(['h5', 'h5', 'h5']);
+
+  away.add('r7');
+  for (const observer of observers) observer.agentChanged('r7');
+  const ofRack = told.next();
+  await ticked();
+  expect((await ofRack).value?.host?.name).toBe('hosts/h140');
+  for (let at = 1; at < hostsPerRack; at += 1) await told.next();
+  expect(new Set(asked).size).toBe(hostsPerRack);
+  await told.return(undefined);
+  expect(observers.size).toBe(0);
 });

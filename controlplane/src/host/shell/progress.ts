@@ -7,8 +7,17 @@ import {
   type OperationId,
   type Progress,
   ProgressSchema,
+  type RackId,
   type store as wire,
 } from '@rackwright/messages';
+import type { Cancel } from '@rackwright/platform';
+
+/** Hears what may be shown differently of a host, although its record is the same. */
+export interface ServedObserver {
+  progressChanged(hostId: HostId): void;
+  /** The rack's agent has connected or gone. */
+  agentChanged(rackId: RackId): void;
+}
 
 interface OperationProgress {
   readonly operationId: OperationId;
@@ -19,6 +28,7 @@ interface OperationProgress {
 
 export class StepProgress {
   readonly #byHost = new Map<HostId, OperationProgress>();
+  readonly #observers = new Set<(hostId: HostId) => void>();
 
   of(hostId: HostId): Progress | undefined {
     return this.#byHost.get(hostId)?.progress;
@@ -41,6 +51,7 @@ export class StepProgress {
       queuePlace,
       progress: create(ProgressSchema, { percent: percent ?? 0, text, asOf }),
     });
+    this.#changed(hostId);
   }
 
   /** Drops the progress of any other operation than the record's. */
@@ -50,7 +61,17 @@ export class StepProgress {
   }
 
   drop(hostId: HostId): void {
-    this.#byHost.delete(hostId);
+    if (this.#byHost.delete(hostId)) this.#changed(hostId);
+  }
+
+  /** Calls `observer` with the host whenever its progress changes, until it is cancelled. */
+  onChange(observer: (hostId: HostId) => void): Cancel {
+    this.#observers.add(observer);
+    return () => this.#observers.delete(observer);
+  }
+
+  #changed(hostId: HostId): void {
+    for (const observer of this.#observers) observer(hostId);
   }
 }
 

@@ -20,6 +20,7 @@ import {
   type RackId,
   store as wire,
 } from '@rackwright/messages';
+import type { Cancel } from '@rackwright/platform';
 import { type StoreRevision, storeKey } from '@rackwright/store';
 import { Controller, type Lane, type Passes } from '../../loop/index.ts';
 import {
@@ -59,7 +60,7 @@ import { HostFeed, type PassReason } from './feed.ts';
 import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
 import { failedReport, Performing } from './perform.ts';
-import { StepProgress } from './progress.ts';
+import { type ServedObserver, StepProgress } from './progress.ts';
 import type { LiveSession } from './sessions.ts';
 import { gatherContext, mayHoldAddresses, reserveIdentity, takeAddresses } from './surroundings.ts';
 import { WaitLog } from './wait-log.ts';
@@ -187,6 +188,16 @@ export class Hosts {
 
   agentConnected(rackId: RackId): boolean {
     return this.#deps.registry.sessionOf(rackId) !== undefined;
+  }
+
+  /** Tells `observer` of changed progress, and of agents that come or go, until it is cancelled. */
+  onServedChange(observer: ServedObserver): Cancel {
+    const cancelProgress = this.#progress.onChange((hostId) => observer.progressChanged(hostId));
+    const cancelAgents = this.#deps.registry.onChange((rackId) => observer.agentChanged(rackId));
+    return () => {
+      cancelProgress();
+      cancelAgents();
+    };
   }
 
   /** Calls `observer` with a rack whose boot snapshot may have changed. */

@@ -3,6 +3,7 @@
  * knows nothing else of sessions, which are a layer above hosts and write into it.
  */
 import type { AgentSessionId, agent, BmcReadKind, OperationId, RackId } from '@rackwright/messages';
+import type { Cancel } from '@rackwright/platform';
 
 /** A session that has been welcomed and not ended. */
 export interface LiveSession {
@@ -34,13 +35,13 @@ export interface SessionRegistry {
   open(session: LiveSession): void;
   /** Removes exactly this session, never a newer one (rule R6). */
   close(session: LiveSession): void;
-  /** Calls `observer` with the rack whenever its session opens or closes. */
-  onChange(observer: (rackId: RackId) => void): void;
+  /** Calls `observer` with the rack whenever its session opens or closes, until it is cancelled. */
+  onChange(observer: (rackId: RackId) => void): Cancel;
 }
 
 export function createSessionRegistry(): SessionRegistry {
   const sessions = new Map<RackId, LiveSession>();
-  const observers: ((rackId: RackId) => void)[] = [];
+  const observers = new Set<(rackId: RackId) => void>();
   const changed = (rackId: RackId) => {
     for (const observer of observers) observer(rackId);
   };
@@ -58,7 +59,8 @@ export function createSessionRegistry(): SessionRegistry {
       changed(session.rackId);
     },
     onChange: (observer) => {
-      observers.push(observer);
+      observers.add(observer);
+      return () => observers.delete(observer);
     },
   };
 }
