@@ -4,10 +4,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type JetStreamClient, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from 'nats';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { bytes, revisionOf } from '../conformance/subject.ts';
 import type { StateStore } from '../contract.ts';
 import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
+import { GapGuard } from '../write.ts';
 import { BucketChannel } from './channel.ts';
 import { subjectsUnder } from './message.ts';
 import { openNatsStore } from './open.ts';
@@ -127,4 +137,23 @@ test('a follower of keys hears when it has heard of all', async () => {
     ['hosts.b', false],
     ['hosts.a', true],
   ]);
+});
+
+test('a watch that has caught up remembers no key of before', async () => {
+  const follows = vi.spyOn(GapGuard.prototype, 'follows');
+  onTestFinished(() => follows.mockRestore());
+  const from = await store.latestRevision();
+  const watch = watchStream(await pathWith(jetstream(connection)), from, 'hosts');
+  const keysOf = new Map<unknown, Set<string>>();
+  for (let n = 0; n < 20; n += 1) {
+    const next = watch.next();
+    await store.put(`hosts.h${n}`, bytes('1'), 'absent');
+    expect((await next).value).toMatchObject({ kind: 'put', key: `hosts.h${n}` });
+  }
+  for (const [at, guard] of follows.mock.contexts.entries()) {
+    const key = follows.mock.calls[at]?.[0].key ?? '';
+    keysOf.set(guard, (keysOf.get(guard) ?? new Set<string>()).add(key));
+  }
+  expect(Math.max(...[...keysOf.values()].map(({ size }) => size))).toBeLessThan(5);
+  await watch.return(undefined);
 });

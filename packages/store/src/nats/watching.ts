@@ -55,7 +55,7 @@ export async function* watchStream(
   from: StoreRevision,
   prefix: string,
 ): AsyncGenerator<WatchEvent, void, undefined> {
-  const guard = new GapGuard(from);
+  let guard = new GapGuard(from);
   let position = from;
   if (await isFuture(path, from)) {
     yield { kind: 'compacted', reason: 'fromTheFuture' };
@@ -76,6 +76,8 @@ export async function* watchStream(
         return;
       }
       yield { ...publicChange(change), atMs: message.time.getTime() };
+      // Everything has been seen, so the guard's knowledge of single keys is not needed any more.
+      if (message.info.pending === 0) guard = new GapGuard(position);
     }
     if (path.over()) return;
     await path.pause(retryDelayMs(attempt));
