@@ -17,7 +17,7 @@ import { createBmcDrivers } from './governed-bmcs.ts';
 import { createExecutor } from './operations/executor.ts';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from './runner-gateway/index.ts';
 import { testSigner } from './runner-gateway/testing.ts';
-import type { OperationContext } from './session/index.ts';
+import { AttemptEnd, type OperationContext } from './session/index.ts';
 
 const clock = nodeClock();
 const bmcs: RedfishBmc[] = [];
@@ -78,10 +78,12 @@ export function startExecutor(
   {
     bootMediumUrl,
     onGrant = () => {},
+    leaseValid = () => true,
+    brake = () => undefined,
   }: {
     readonly bootMediumUrl?: () => string | undefined;
     readonly onGrant?: (event: 'grant' | 'no grant') => void;
-  } = {},
+  } & Partial<Pick<OperationContext, 'leaseValid' | 'brake'>> = {},
 ): (kind: Kind) => Promise<FinalResult> {
   const quick = { spacingMs: 0, readBackPollMs: 50, redfishRequestTimeoutMs: 10_000 };
   const config = parseConfig(
@@ -107,9 +109,9 @@ export function startExecutor(
     begin: async () => {},
     continuing: () => {},
     credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
-    leaseValid: () => true,
+    leaseValid,
     leaseLeftMs: () => 9_000,
-    brake: () => undefined,
+    brake,
     remainingMs: () => Number.POSITIVE_INFINITY,
     openGrant: async ({ macs, expiresAtMs }) => {
       onGrant('grant');
@@ -118,8 +120,13 @@ export function startExecutor(
     },
     closeGrants: async () => onGrant('no grant'),
   };
-  return (kind) => {
+  return async (kind) => {
     const operation = create(agent.OperationSchema, { id: 'op', hostUid: 'uid', kind });
-    return executor.execute(operation, context);
+    try {
+      return await executor.execute(operation, context);
+    } catch (error) {
+      if (error instanceof AttemptEnd) return error.result;
+      throw error;
+    }
   };
 }

@@ -1,7 +1,12 @@
 /** Operations on Redfish BMCs: from the operation's own words to a machine that is switched. */
 import { agent, StorageSignKind, StorageSource } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
-import type { PowerOnBoot, RedfishFault, RedfishInventory } from '@rackwright/sim/redfish';
+import type {
+  PowerOnBoot,
+  RecordedCall,
+  RedfishFault,
+  RedfishInventory,
+} from '@rackwright/sim/redfish';
 import { describe, expect, test } from 'vitest';
 import { access, startBmc, startExecutor } from './redfish.fixture.ts';
 
@@ -109,4 +114,67 @@ describe('a Redfish BMC', () => {
       expect(JSON.stringify(result)).not.toContain('secret');
     });
   }
+});
+
+describe('a step that deletes RAID volumes', () => {
+  const why = 'racks/r1 is frozen by user:ann: a fire drill';
+
+  /** Two volumes, none of which is to stay; the lease is valid until a call that ends it. */
+  async function deleteAll(ends: (call: RecordedCall) => boolean, brake?: string) {
+    const bmc = await startBmc({
+      inventory: { drives: [driveA, driveB] },
+      raid: {
+        volumes: [
+          { raidType: 'RAID0', drives: [1] },
+          { raidType: 'RAID0', drives: [2] },
+        ],
+      },
+      habits: { volumeMs: 1, volumeAnswers: 'nothing' },
+    });
+    const leaseValid = () => !bmc.calls().some(ends);
+    const execute = startExecutor(
+      {},
+      {
+        leaseValid,
+        brake: () => (brake === undefined || leaseValid() ? undefined : { text: brake }),
+      },
+    );
+    const step = { step: 'raid.apply', arguments: { controller: '1', volumes: 'none' } };
+    const value = { ...step, mode: agent.StepMode.RUN, bmc: access(bmc, bmc.certificateSha256) };
+    const result = await execute({ case: 'runStep', value });
+    return { result, volumes: bmc.volumes() };
+  }
+
+  const atFirstDrive = ({ path }: RecordedCall) => path.endsWith('/Drives/1');
+  const atFirstDeletion = ({ method, path }: RecordedCall) =>
+    method === 'DELETE' && path.includes('/Volumes/');
+
+  test('deletes them while its lease is valid', async () => {
+    const { result, volumes } = await deleteAll(() => false);
+    expect(result).toMatchObject({ kind: 'complete' });
+    expect(volumes).toEqual({ orders: 2, layout: [] });
+  });
+
+  test('deletes none when the lease ends while the drives are read', async () => {
+    const { result, volumes } = await deleteAll(atFirstDrive);
+    expect(result).toMatchObject({ kind: 'retryAfter', reason: 'invalidState' });
+    expect(volumes).toEqual({ orders: 0, layout: ['RAID0 1', 'RAID0 2'] });
+  });
+
+  test('deletes none after a freeze, and is ordered anew after it', async () => {
+    const { result, volumes } = await deleteAll(atFirstDrive, why);
+    expect(result).toMatchObject({ kind: 'retryAfter', reason: 'frozen', message: why });
+    expect(volumes.orders).toBe(0);
+  });
+
+  test.each([undefined, why])(
+    'stops between two deletions, and says so (brake: %s)',
+    async (of) => {
+      const { result, volumes } = await deleteAll(atFirstDeletion, of);
+      expect(result).toMatchObject({ kind: 'failed', type: 'stillPending' });
+      const stopped = 'It was stopped after "delete RAID0 of 1 drives": ';
+      expect(result).toMatchObject({ message: `${stopped}${of ?? 'The work lease has ended.'}` });
+      expect(volumes).toEqual({ orders: 1, layout: ['RAID0 2'] });
+    },
+  );
 });

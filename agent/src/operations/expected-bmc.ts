@@ -5,7 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { BmcDriver } from '@rackwright/bmc';
 import { agent, type BmcIdentity } from '@rackwright/messages';
-import type { FinalResult } from '@rackwright/results';
+import type { FailedAttempt, FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
 import { bmcIdentityDifference } from './bmc-identity.ts';
@@ -23,19 +23,19 @@ export interface ExpectedBmc {
  */
 export async function openExpectedBmc(
   drivers: BmcDrivers,
-  request: Expecting,
+  request: ExpectingBmc,
   context: OperationContext,
 ): Promise<ExpectedBmc | FinalResult> {
   const driver = await openBmc(drivers, request.bmc, context, request.expectedIdentity);
   return expectBmc(driver, request, context);
 }
 
-type Expecting = Pick<agent.SetPower, 'bmc' | 'expectedIdentity'>;
+export type ExpectingBmc = Pick<agent.SetPower, 'bmc' | 'expectedIdentity'>;
 
 /** The same of a BMC that was opened before: its address may lead elsewhere by now. */
 export async function expectBmc<Driver extends Pick<BmcDriver, 'readIdentity'>>(
   driver: Driver,
-  { bmc, expectedIdentity }: Expecting,
+  expecting: ExpectingBmc,
   { signal }: Pick<OperationContext, 'signal'>,
 ): Promise<
   (Pick<ExpectedBmc, 'kind' | 'bmcIdentity'> & { readonly driver: Driver }) | FinalResult
@@ -43,11 +43,17 @@ export async function expectBmc<Driver extends Pick<BmcDriver, 'readIdentity'>>(
   const identity = await driver.readIdentity(signal);
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const bmcIdentity = identityToWire(identity.value);
+  return strangerIn(expecting, bmcIdentity) ?? { kind: 'expected', driver, bmcIdentity };
+}
+
+/** The end of the attempt when this identity is of another BMC. */
+export function strangerIn(
+  { bmc, expectedIdentity }: ExpectingBmc,
+  bmcIdentity: ExpectedBmc['bmcIdentity'],
+): FailedAttempt | undefined {
   const difference = bmcIdentityDifference(expectedIdentity, bmcIdentity);
-  if (difference !== undefined) {
-    const message = `another BMC answers at ${bmc?.address}: ${difference}`;
-    const observations = create(agent.ObservationsSchema, { bmcIdentity });
-    return { ...failure('identityMismatch', message), observations };
-  }
-  return { kind: 'expected', driver, bmcIdentity };
+  if (difference === undefined) return undefined;
+  const message = `another BMC answers at ${bmc?.address}: ${difference}`;
+  const observations = create(agent.ObservationsSchema, { bmcIdentity });
+  return { ...failure('identityMismatch', message), observations };
 }

@@ -1,5 +1,5 @@
 /** The form of a step that the agent runs itself, on the BMC. */
-import type { BmcAssertion, BmcDriver, BmcResult, TellUpdate } from '@rackwright/bmc';
+import type { BeforeOrder, BmcAssertion, BmcDriver, BmcResult, TellUpdate } from '@rackwright/bmc';
 import type { agent } from '@rackwright/messages';
 
 export interface OutOfBandStep {
@@ -19,6 +19,7 @@ export interface OutOfBandStep {
 export interface StepWay {
   readonly isCheck: boolean;
   readonly tell: TellUpdate;
+  readonly beforeOrder: BeforeOrder;
 }
 
 type Arguments = Readonly<Record<string, string>>;

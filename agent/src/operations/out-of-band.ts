@@ -4,6 +4,7 @@
  * 1. Identity is read live first; a BMC that is not the expected one never gets a command.
  * 2. The intent is durable before the first command.
  * 3. A step that this agent did not name in its Hello is not run (R8).
+ * 4. A step that destroys data may order it long after its begin: each order is permitted anew.
  */
 import { create } from '@bufbuild/protobuf';
 import type { TellUpdate } from '@rackwright/bmc';
@@ -13,6 +14,7 @@ import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
 import { openExpectedBmc } from './expected-bmc.ts';
 import { firmwareSteps } from './firmware-steps.ts';
+import { permitEachOrder } from './order-permit.ts';
 import type { OutOfBandStep } from './out-of-band-step.ts';
 import { raidSteps } from './raid-steps.ts';
 
@@ -96,6 +98,8 @@ export async function runOutOfBand(
   await context.begin();
   const tell: TellUpdate = (percent, state) =>
     context.continuing({ step: request.step, percent, text: state });
-  const done = await step.run(bmc.driver, request.arguments, context.signal, { isCheck, tell });
+  const beforeOrder = permitEachOrder(request, context);
+  const way = { isCheck, tell, beforeOrder };
+  const done = await step.run(bmc.driver, request.arguments, context.signal, way);
   return done.kind === 'ok' ? { kind: 'complete' } : resultOfBmc(done);
 }

@@ -45,11 +45,11 @@ const applyVolumes: OutOfBandStep = {
     }
     return problemIn(parseVolumes(volumes));
   },
-  run: async (driver, { controller = '', volumes: listed = '' }, signal, { isCheck, tell }) => {
+  run: async (driver, { controller = '', volumes: listed = '' }, signal, way) => {
     const parsed = parseVolumes(listed);
     if (parsed.kind === 'bad') return failed('volumesRefused', parsed.problem);
-    const order = { controller, volumes: parsed.value, checkOnly: isCheck };
-    return (await driver.applyVolumes?.(order, tell, signal)) ?? noVolumes;
+    const order = { controller, volumes: parsed.value, checkOnly: way.isCheck };
+    return (await driver.applyVolumes?.(order, way, signal)) ?? noVolumes;
   },
   canCheck: true,
 };

@@ -114,6 +114,16 @@ export function noLease(): RetryAfter {
   return retry('invalidState', 'The work lease did not come until the deadline.');
 }
 
+/** Why nothing destructive may begin at this moment; undefined: it may. */
+export function withheld(lease: {
+  leaseValid(): boolean;
+  brake(): SessionBrake | undefined;
+}): RetryAfter | undefined {
+  if (lease.leaseValid()) return undefined;
+  const brake = lease.brake();
+  return brake === undefined ? retry('invalidState', 'The work lease has ended.') : frozen(brake);
+}
+
 export function frozen({ text }: SessionBrake): RetryAfter {
   return retry('frozen', text);
 }

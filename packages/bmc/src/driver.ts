@@ -297,6 +297,18 @@ export interface VolumeOrder {
 /** Hears how far an order is that takes its time, 0–100. Must be quick. */
 export type TellUpdate = (percent: number, state: string) => void;
 
+/**
+ * Called right before each order that destroys data. It throws when the order must not be sent, and
+ * the call ends with that error. `seen`: the identity of the BMC that would get the order. `done`:
+ * the changes that were made before, in words.
+ */
+export type BeforeOrder = (seen: BmcIdentity, done: readonly string[]) => void;
+
+export interface VolumeHooks {
+  readonly tell: TellUpdate;
+  readonly beforeOrder: BeforeOrder;
+}
+
 /** One BMC under one credential. */
 export interface BmcDriver extends BmcReadings {
   /** Reads identity live, proving address and credential by doing so. */
@@ -380,7 +392,7 @@ export interface BmcDriver extends BmcReadings {
    */
   applyVolumes?(
     order: VolumeOrder,
-    tell: TellUpdate,
+    hooks: VolumeHooks,
     signal?: AbortSignal,
   ): Promise<BmcResult<BmcAssertion>>;
   /**

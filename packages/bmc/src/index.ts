@@ -3,6 +3,7 @@
  * own, `./drivers`: a program that reads a configuration needs none of them yet.
  */
 export {
+  type BeforeOrder,
   type BiosSettings,
   type BmcAssertion,
   type BmcConsole,

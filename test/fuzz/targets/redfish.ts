@@ -82,7 +82,8 @@ const readers: Readonly<Record<string, (driver: RedfishDriver) => Promise<unknow
   volumes: (driver) => {
     const drives = ['Disk.0', 'Disk.1'];
     const volumes = [{ raidType: 'RAID1' as const, drives }];
-    return driver.applyVolumes({ controller: 'RAID.1', volumes, checkOnly: false }, () => {});
+    const order = { controller: 'RAID.1', volumes, checkOnly: false };
+    return driver.applyVolumes(order, { tell: () => {}, beforeOrder: () => {} });
   },
 };
 

@@ -23,6 +23,7 @@ import {
   type PowerState,
   type SoftOff,
   type TellUpdate,
+  type VolumeHooks,
   type VolumeOrder,
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
@@ -54,7 +55,7 @@ import {
   resetTypes,
   systemAmong,
 } from './system.ts';
-import { applyVolumes, defaultVolumeTimings } from './volumes.ts';
+import { applyVolumes, defaultVolumeTimings, type VolumeCalls } from './volumes.ts';
 
 /** A BMC's web server takes one request after the other; a short rest leaves others room. */
 export const redfishRest: RestAfter = { read: 20, act: 100 };
@@ -76,19 +77,7 @@ export class RedfishDriver implements BmcDriver {
   }
 
   readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>> {
-    return this.#once(async (talk) => {
-      const system = await this.#system(talk, signal);
-      if (system.kind !== 'ok') return system;
-      const path = chassisPathOf(system.value);
-      const chassis = path === undefined ? undefined : await talk.get(path, signal);
-      if (chassis?.kind === 'transient') return chassis;
-      const body = chassis?.kind === 'ok' ? chassis.value.body : undefined;
-      const certificateSha256 = talk.certificateSha256();
-      return ok({
-        ...identityOf(system.value, body),
-        ...(certificateSha256 === undefined ? {} : { certificateSha256 }),
-      });
-    }, signal);
+    return this.#once((talk) => this.#identity(talk, signal), signal);
   }
 
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>> {
@@ -246,14 +235,20 @@ export class RedfishDriver implements BmcDriver {
 
   applyVolumes(
     order: VolumeOrder,
-    tell: TellUpdate,
+    { tell, beforeOrder }: VolumeHooks,
     signal?: AbortSignal,
   ): Promise<BmcResult<BmcAssertion>> {
     const { volumes = defaultVolumeTimings } = this.#parts;
-    const anew: GovernedCall = (act) => this.#anew(act, signal);
+    const ordering: VolumeCalls['ordering'] = (done, send) =>
+      this.#once(async (talk) => {
+        const seen = await this.#identity(talk, signal);
+        if (seen.kind !== 'ok') return seen;
+        beforeOrder(seen.value, done);
+        return send(talk);
+      }, signal);
     const fresh = this.#fresh(signal);
     const apply = (system: Resource, calls: ActCalls) =>
-      applyVolumes(system, order, tell, { ...calls, anew, fresh, volumes });
+      applyVolumes(system, order, tell, { ...calls, ordering, fresh, volumes });
     return this.#acting(apply, signal);
   }
 
@@ -345,6 +340,23 @@ export class RedfishDriver implements BmcDriver {
     const [path] = pathsAt(objectAt(system.value.body, 'Links'), 'ManagedBy');
     if (path !== undefined) return talk.get(path, signal);
     return failed('unsupported', 'the BMC does not say which manager is its own');
+  }
+
+  async #identity(
+    talk: Conversation,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<BmcIdentity>> {
+    const system = await this.#system(talk, signal);
+    if (system.kind !== 'ok') return system;
+    const path = chassisPathOf(system.value);
+    const chassis = path === undefined ? undefined : await talk.get(path, signal);
+    if (chassis?.kind === 'transient') return chassis;
+    const body = chassis?.kind === 'ok' ? chassis.value.body : undefined;
+    const certificateSha256 = talk.certificateSha256();
+    return ok({
+      ...identityOf(system.value, body),
+      ...(certificateSha256 === undefined ? {} : { certificateSha256 }),
+    });
   }
 
   async #readPower(

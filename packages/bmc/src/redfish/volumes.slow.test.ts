@@ -1,10 +1,10 @@
 /** RAID volumes, with the simulated BMC over real sockets. */
 import type { RedfishBmcOptions } from '@rackwright/sim/redfish';
 import { afterEach, expect, test } from 'vitest';
-import type { VolumeOrder } from '../driver.ts';
+import type { BeforeOrder, VolumeHooks, VolumeOrder } from '../driver.ts';
 import { Governor } from '../governor.ts';
 import { defaultGovernorLimits } from '../governor-state.ts';
-import { clock, driverFor, readBack, startHost } from './rig.fixture.ts';
+import { clock, driverFor, machineIdentity, readBack, startHost } from './rig.fixture.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -57,9 +57,14 @@ async function start({ habits, ...others }: Changes = {}, limits = volumes) {
   const governor = new Governor(clock, { ...defaultGovernorLimits, ...breaker }, () => {});
   const driver = driverFor(bmc, { parts: { readBack, volumes: limits, governor } });
   const told: number[] = [];
+  const permitted: Parameters<BeforeOrder>[] = [];
+  const hooks: VolumeHooks = {
+    tell: (percent) => void told.push(percent),
+    beforeOrder: (...asked) => void permitted.push(asked),
+  };
   const apply = (more: Partial<VolumeOrder> = {}) =>
-    driver.applyVolumes({ ...order, ...more }, (percent) => void told.push(percent));
-  return { bmc, apply, told };
+    driver.applyVolumes({ ...order, ...more }, hooks);
+  return { bmc, apply, told, permitted };
 }
 
 const before = ['RAID1 1+2', 'RAID0 3'];
@@ -76,6 +81,16 @@ test.each(['task', 'location', 'nothing'] as const)(
     expect(bmc.volumes().orders).toBe(2);
   },
 );
+
+test('each order is permitted before it is sent, by the BMC and what was done', async () => {
+  const { apply, permitted } = await start();
+  expect(await apply()).toMatchObject({ kind: 'ok' });
+  const seen = expect.objectContaining({ serial: machineIdentity.serial });
+  expect(permitted).toEqual([
+    [seen, []],
+    [seen, ['delete RAID0 of 1 drives']],
+  ]);
+});
 
 test('volumes of every page of the list count, so none stays that nobody wants', async () => {
   const { bmc, apply } = await start({ habits: { volumesPerPage: 1 } });
@@ -194,6 +209,7 @@ test.each<readonly [Changes, Partial<VolumeOrder>, object]>([
 test('a BMC without volumes does not support them', async () => {
   const { bmc } = await startHost({ inventory });
   closers.push(() => bmc.close());
-  const refused = await driverFor(bmc).applyVolumes(order, () => {});
+  const hooks = { tell: () => {}, beforeOrder: () => {} };
+  const refused = await driverFor(bmc).applyVolumes(order, hooks);
   expect(refused).toMatchObject({ type: 'unsupported' });
 });

@@ -9,6 +9,7 @@
  * 3. A volume is identified by its RAID type and its drives, never by its number or its name, which
  *    services reuse for the next one. Only what is read back counts.
  * 4. A drive that is passed through is no RAID and is left alone.
+ * 5. The caller permits each order right before it is sent, also when it is sent again.
  */
 import { pause } from '@rackwright/platform';
 import {
@@ -49,8 +50,14 @@ export const defaultVolumeTimings: VolumeTimings = {
 };
 
 export interface VolumeCalls extends TaskCalls {
-  /** A governed call in a conversation of its own: a restart of the BMC ends every session. */
-  anew<T>(act: (talk: Conversation) => Promise<BmcResult<T>>): Promise<BmcResult<T>>;
+  /**
+   * (5) One order, in a conversation of its own: a restart of the BMC ends every session. `send` is
+   * called once the order is permitted, or never. `done`: the changes that were made before.
+   */
+  ordering<T>(
+    done: readonly string[],
+    send: (talk: Conversation) => Promise<BmcResult<T>>,
+  ): Promise<BmcResult<T>>;
   readonly volumes: VolumeTimings;
 }
 
@@ -105,8 +112,10 @@ export async function applyVolumes(
     const tellStep: TellUpdate = (percent, state) =>
       tell(share(percent), `${change.text}: ${state}`);
     tellStep(0, 'ordered');
-    const done = await makeChange(change, controller.value, { endMs, tell: tellStep, at }, calls);
-    if (done !== undefined) return done;
+    const before = changes.slice(0, at).map(({ text }) => text);
+    const watch = { endMs, tell: tellStep, before };
+    const end = await makeChange(change, controller.value, watch, calls);
+    if (end !== undefined) return end;
   }
   return judge(await seen(listPath, targets.value, calls), targets.value);
 }
@@ -291,8 +300,8 @@ function creationOf(target: Target): Change {
 interface Watch {
   readonly endMs: number;
   readonly tell: TellUpdate;
-  /** The number of changes that were ordered before this one. */
-  readonly at: number;
+  /** The changes that were made before this one, in words. */
+  readonly before: readonly string[];
 }
 
 /** Orders a change and waits until it shows; answers why it does not, or undefined. */
@@ -335,40 +344,61 @@ interface OrderOutcome {
   readonly isOpen: boolean;
 }
 
-/** A busy BMC has not begun: the first change is then given up, a later one waits for the BMC. */
 async function orderChange(
   change: Change,
   controller: Controller,
-  { endMs, at }: Watch,
-  { anew, clock, volumes, signal }: VolumeCalls,
+  watch: Watch,
+  calls: VolumeCalls,
 ): Promise<BmcResult<OrderOutcome>> {
-  const lost = at === 0 ? '' : '; what was changed before it stays so';
+  const isFirst = watch.before.length === 0;
+  const lost = isFirst ? '' : '; what was changed before it stays so';
   let refused = '';
   for (const order of change.orders(controller)) {
-    let taken = await anew((talk) => order(talk, signal));
-    while (at > 0 && isBusy(taken) && clock.suspendAwareMs() < endMs) {
-      await pause(clock, volumes.pollMs, signal);
-      if (signal?.aborted === true) break;
-      taken = await anew((talk) => order(talk, signal));
-    }
+    const { taken, isSent } = await sendOrder(order, watch, calls);
     if (taken.kind === 'ok') return ok({ task: taskIn(taken.value), isOpen: false });
-    if (isRefused(taken)) {
+    if (isSent && isRefused(taken)) {
       // The first refusal says most: it is of the preferred request.
       if (refused === '') refused = taken.backendText;
-    } else if (mayHaveHappened(taken) || isTrouble(taken)) {
+    } else if (isSent && (mayHaveHappened(taken) || isTrouble(taken))) {
       return ok({ task: undefined, isOpen: true });
-    } else if (taken.kind === 'transient' && at > 0 && signal?.aborted !== true) {
+    } else if (taken.kind === 'transient' && !isFirst && calls.signal?.aborted !== true) {
       const message = `the BMC has not begun to ${change.text}${lost}`;
       return failed('stillPending', bounded(message), taken.message);
     } else {
-      return taken;
+      return { ...taken, message: bounded(`${taken.message}${lost}`) };
     }
   }
   return refuse(`the BMC refuses to ${change.text}${lost}`, refused);
 }
 
-function isBusy(taken: BmcResult<AcceptedOrder>): boolean {
-  return taken.kind === 'transient' && taken.reason === 'busy';
+interface SentOrder {
+  readonly taken: BmcResult<AcceptedOrder>;
+  /** False: the BMC failed before it got the order. */
+  readonly isSent: boolean;
+}
+
+/** The first change is given up when the BMC has not begun it; a later one waits for the BMC. */
+async function sendOrder(
+  order: Order,
+  { endMs, before }: Watch,
+  { ordering, clock, volumes, signal }: VolumeCalls,
+): Promise<SentOrder> {
+  for (;;) {
+    const sent = { isSent: false };
+    const taken = await ordering(before, (talk) => {
+      sent.isSent = true;
+      return order(talk, signal);
+    });
+    const one = { taken, isSent: sent.isSent };
+    const waits = before.length > 0 && clock.suspendAwareMs() < endMs;
+    if (!waits || !hasNotBegun(one)) return one;
+    await pause(clock, volumes.pollMs, signal);
+  }
+}
+
+function hasNotBegun({ taken, isSent }: SentOrder): boolean {
+  if (taken.kind !== 'transient' || taken.reason === 'cancelled') return false;
+  return taken.reason === 'busy' || !isSent;
 }
 
 /** The controller's volumes in the end, read until they are the wanted ones. */

@@ -1,0 +1,50 @@
+import { create } from '@bufbuild/protobuf';
+import { BmcIdentitySchema } from '@rackwright/messages';
+import type { FinalResult } from '@rackwright/results';
+import { expect, test } from 'vitest';
+import { AttemptEnd, type OperationContext } from '../session/index.ts';
+import { permitEachOrder } from './order-permit.ts';
+
+const free = { leaseValid: () => true, brake: () => undefined };
+const own = { serial: 'HOST-1' };
+const request = { expectedIdentity: create(BmcIdentitySchema, own) };
+
+/** The end of the attempt; undefined: the order is permitted. */
+function endOf(
+  context: Pick<OperationContext, 'leaseValid' | 'brake'>,
+  seen: { readonly serial: string },
+  done: readonly string[] = [],
+): FinalResult | undefined {
+  try {
+    permitEachOrder(request, context)(seen, done);
+    return undefined;
+  } catch (error) {
+    if (error instanceof AttemptEnd) return error.result;
+    throw error;
+  }
+}
+
+test('an order to the BMC of the host is permitted while the lease is valid', () => {
+  expect(endOf(free, own)).toBeUndefined();
+});
+
+test.each([[[]], [['delete RAID0 of 1 drives']]])(
+  'an order to another BMC is not permitted (done before: %j)',
+  (done) => {
+    const end = endOf(free, { serial: 'HOST-2' }, done);
+    expect(end).toMatchObject({ kind: 'failed', type: 'identityMismatch' });
+    expect(JSON.stringify(end)).toContain('product serial HOST-1 is expected');
+    for (const one of done) expect(JSON.stringify(end)).toContain(one);
+  },
+);
+
+test('an order that the lease forbids may be ordered anew only while nothing was changed', () => {
+  const ended = { ...free, leaseValid: () => false };
+  const frozen = { ...ended, brake: () => ({ text: 'a fire drill' }) };
+  expect(endOf(ended, own)).toMatchObject({ kind: 'retryAfter', reason: 'invalidState' });
+  expect(endOf(frozen, own)).toMatchObject({ kind: 'retryAfter', reason: 'frozen' });
+  expect(endOf(frozen, own, ['delete it'])).toMatchObject({
+    ...{ kind: 'failed', type: 'stillPending' },
+    message: 'It was stopped after "delete it": a fire drill',
+  });
+});
