@@ -133,6 +133,8 @@ export type BmcFailed = {
   readonly backendText: string;
   /** Of `certificate`: SHA-256 of the shown certificate, 64 lower-case hexadecimal digits. */
   readonly shownCertificateSha256?: string;
+  /** It got a request that changes something, and no refusal of it could be read. */
+  readonly afterSending?: true;
 };
 
 export type BmcTransient = {

@@ -96,8 +96,8 @@ export const agentPlants: readonly Plant[] = [
     name: 'identityNotRead',
     breaks: 'a BMC that is not the expected one is told nothing',
     file: 'agent/src/operations/expected-bmc.ts',
-    find: 'if (difference !== undefined) {',
-    replace: 'if (difference === "") {',
+    find: 'if (difference === undefined) return undefined;',
+    replace: 'if (difference !== "") return undefined;',
     caughtBy: test('agent/src/operations/operations.test.ts', 'sends nothing to another BMC'),
   },
   {

@@ -151,6 +151,14 @@ describe('settings of the firmware', () => {
     expect(value(await driver.stageBios(wanted)).changed).toBe(true);
   });
 
+  test.each(['redirect', 'tooManyBytes', 'gatewayTimeout'] as const)(
+    'count by what is read back where %s is the answer',
+    async (by) => {
+      const { driver } = await start({ fault: { kind: 'answersOddly', by } });
+      expect(value(await driver.stageBios(wanted)).changed).toBe(true);
+    },
+  );
+
   test.each([
     { kind: 'biosIgnores', attribute: 'Wake' },
     { kind: 'biosDefaults', attribute: 'Wake' },

@@ -8,7 +8,7 @@
  * 4. The password goes into the sign-in and into nothing else.
  */
 import type { Clock, HttpClient, HttpsLimits, HttpsPeer, HttpsRequest } from '@rackwright/platform';
-import { type BmcResult, failed, ok } from '../driver.ts';
+import { type BmcFailed, type BmcResult, failed, ok } from '../driver.ts';
 import { type HttpTarget, isAddress, urlHost } from '../http-target.ts';
 import { noAnswer } from '../no-answer.ts';
 import { waysOf } from '../vendors.ts';
@@ -20,6 +20,7 @@ import {
   refusalOfNonsense,
   refusalOfStatus,
   safeText,
+  withOddAnswer,
 } from './refusal.ts';
 
 /** One BMC; its port is 443 by default in the protocol. */
@@ -268,16 +269,22 @@ export class Conversation {
         this.#isSilent = true;
         const textOf = (message: string) => safeText(message, asked.secrets);
         const noTlsRemedy = 'correct the address or the port';
-        return noAnswer(outcome, { name: 'the BMC', noTlsRemedy, textOf });
+        const failure = noAnswer(outcome, { name: 'the BMC', noTlsRemedy, textOf });
+        return outcome.kind === 'noHttp' ? withOddAnswer(failure, asked) : failure;
       }
       this.#isSilent = false;
       this.#certificateSha256 = outcome.certificateSha256;
       const { status } = outcome;
       if (status >= 200 && status < 300) return ok(outcome);
       if (status >= 400 && status < 600) return ok(outcome);
-      const mayFollow = method === 'GET' ? status >= 300 : status === 307 || status === 308;
+      // These two say that nothing was carried out (RFC 9110 §15.4.8, §15.4.9).
+      const isNotDone = status === 307 || status === 308;
+      const mayFollow = method === 'GET' ? status >= 300 : isNotDone;
       const next = mayFollow ? this.#ownPath(outcome.headers['location']) : undefined;
-      if (next === undefined) return strangeStatus(outcome, asked);
+      if (next === undefined) {
+        const failure = strangeStatus(outcome, asked);
+        return isNotDone ? failure : withOddAnswer(failure, asked);
+      }
       at = next;
     }
     return failed('protocol', `the BMC redirects ${method} ${path} in a circle`);
@@ -329,7 +336,7 @@ const withBody = { 'content-type': 'application/json' };
 function strangeStatus(
   { status, headers }: HttpAnswer,
   { method, path }: RequestTarget,
-): BmcResult<never> {
+): BmcFailed {
   const to = headers['location'];
   if (to === undefined) return failed('protocol', `the BMC answers ${status} to ${method} ${path}`);
   const message = 'the BMC redirects to another address, which is not followed: use that address';

@@ -253,6 +253,15 @@ describe('power', () => {
     expect(host.isOn()).toBe(true);
   });
 
+  test.each(['redirect', 'tooManyBytes', 'gatewayTimeout'] as const)(
+    'counts by what is read back where %s is the answer',
+    async (by) => {
+      const { driver, host } = await setUp({}, {}, { fault: { kind: 'answersOddly', by } });
+      expect(gist(await driver.setPower('on'))).toBe('ok');
+      expect(host.isOn()).toBe(true);
+    },
+  );
+
   test('never presses a button that turns either way, nor asks the system', async () => {
     const { driver } = await setUp({ resetTypes: ['On', 'PushPowerButton', 'GracefulShutdown'] });
     await driver.setPower('on');

@@ -278,7 +278,9 @@ export class RedfishDriver implements BmcDriver {
         }, signal);
       const { clock, restart } = this.#parts;
       const timings = restart ?? defaultRestartTimings;
-      return watchRestart(since(bmc.value.body), answers, clock, timings, signal);
+      const seen = await watchRestart(since(bmc.value.body), answers, clock, timings, signal);
+      const hasNotBegun = seen.kind === 'failed' && seen.type === 'notApplied';
+      return hasNotBegun && result.kind !== 'ok' ? result : seen;
     }, signal);
   }
 

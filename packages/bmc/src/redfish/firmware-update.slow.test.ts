@@ -74,6 +74,16 @@ test.each(['updateRestarts', 'tasksReordered', 'dropsHalfway'] as const)(
   },
 );
 
+test.each(['redirect', 'tooManyBytes', 'gatewayTimeout'] as const)(
+  'an update whose order is answered by %s may be under way, so it is waited for',
+  async (by) => {
+    const { bmc, updates, versions } = await start({ fault: { kind: 'answersOddly', by } });
+    expect(value(await updates()).changed).toBe(true);
+    expect(await versions()).toContain('BIOS 2.2');
+    expect(bmc.updates()).toBe(1);
+  },
+);
+
 test('an update that is said to be done and is not is reported as such', async () => {
   const { updates } = await start({ fault: { kind: 'updateLies' } });
   expect(await updates()).toMatchObject({ type: 'notApplied', backendText: 'it reads 2.1' });

@@ -25,7 +25,7 @@ import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import { isPlainUrl } from './plain-url.ts';
 import { mayHaveHappened } from './refusal.ts';
-import { isTrouble, type TaskCalls, taskIn, watchTask } from './tasks.ts';
+import { type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
 export interface UpdateTimings {
   /** The maximum time of a task, and of an order without one. */
@@ -143,8 +143,7 @@ async function orderUpdate(
     if (taken.kind === 'ok') return ok(taskIn(taken.value));
     if (!isRefused(taken)) {
       // (1) It may be under way.
-      const isOpen = mayHaveHappened(taken) || isTrouble(taken);
-      return isOpen ? ok(undefined) : taken;
+      return mayHaveHappened(taken) ? ok(undefined) : taken;
     }
     refused ??= taken;
   }

@@ -56,7 +56,9 @@ const basics: Readonly<Record<string, CannedAnswer>> = {
 
 function driverOf(answers: Readonly<Record<string, CannedAnswer>>, expected?: ExpectedSystem) {
   const { client, requests } = serviceOf({ ...basics, ...answers });
-  const parts = { client, readBack, ...(expected === undefined ? {} : { expected }) };
+  // Over at the first reading.
+  const restart = { beginsWithinMs: -1, backWithinMs: 0, pollMs: 0 };
+  const parts = { client, readBack, restart, ...(expected === undefined ? {} : { expected }) };
   return { driver: driverFor({ address: '192.0.2.1', port: 443 }, { parts }), requests };
 }
 
@@ -123,6 +125,23 @@ describe('redirects', () => {
       const { driver, requests } = driverOf({ 'GET /s/1': { status: 302, headers: { location } } });
       expect(kindOf(await driver.powerState())).toBe('protocol');
       expect(requests.map(({ path }) => path)).not.toContain(location);
+    }
+  });
+
+  test('redirects of a change may follow it, unless they ask for it at another place', async () => {
+    const Actions = { '#Manager.Reset': { target: '/bmc/reset' } };
+    for (const [status, seen] of [
+      [303, true],
+      [307, false],
+    ] as const) {
+      const { driver, requests } = driverOf({
+        'GET /s/1': { body: { Links: { ManagedBy: [{ '@odata.id': '/bmc' }] } } },
+        'GET /bmc': { body: { Actions } },
+        'POST /bmc/reset': { status, headers: { location: 'https://192.0.2.2/' } },
+      });
+      expect(kindOf(await driver.resetBmc())).toBe('protocol');
+      const readings = requests.filter(({ path }) => path === '/bmc').length;
+      expect(readings > 1, `${status}`).toBe(seen);
     }
   });
 

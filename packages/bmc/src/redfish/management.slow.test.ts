@@ -116,6 +116,15 @@ describe('a restart of the BMC', () => {
     expect(bmc.switches()).toBe(0);
   });
 
+  test.each(['redirect', 'tooManyBytes', 'gatewayTimeout'] as const)(
+    'is seen also where %s is the answer',
+    async (by) => {
+      const fault = { kind: 'answersOddly', by } as const;
+      const { driver } = await start({ habits: { restartMs: 500 }, fault });
+      expect(value(await driver.resetBmc())).toMatchObject({ changed: true });
+    },
+  );
+
   test('a restart that did not happen is reported; a missing one is unsupported', async () => {
     const lying = await start({ fault: { kind: 'yesButNothing' } });
     expect(await lying.driver.resetBmc()).toMatchObject({ type: 'notApplied' });

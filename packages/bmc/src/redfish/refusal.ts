@@ -63,7 +63,14 @@ export function refusalOfStatus(
 
 /** After these answers to a command only the read-back can tell whether it was carried out. */
 export function mayHaveHappened(refusal: BmcRefusal): boolean {
-  return refusal.kind === 'transient' && refusal.reason === 'unreachable';
+  if (refusal.kind === 'failed') return refusal.afterSending === true;
+  return refusal.reason === 'unreachable' || refusal.reason === 'trouble';
+}
+
+/** The failure of a request whose answer is neither a success nor a refusal. */
+export function withOddAnswer(failure: BmcRefusal, { method }: RequestTarget): BmcRefusal {
+  const isOpen = failure.kind === 'failed' && method !== 'GET';
+  return isOpen ? { ...failure, afterSending: true } : failure;
 }
 
 /** Retry-After in seconds (RFC 9110 §10.2.3); a date refers to another clock. */

@@ -32,10 +32,6 @@ export interface TaskOf {
   readonly pollMs: number;
 }
 
-export function isTrouble(result: BmcResult<unknown>): boolean {
-  return result.kind === 'transient' && result.reason === 'trouble';
-}
-
 /** Services answer a task, or name where to look for it. */
 export function taskIn({ body, location }: AcceptedOrder): string | undefined {
   const isTask = textAt(body, '@odata.type')?.startsWith('#Task.') === true;

@@ -107,6 +107,15 @@ test.each(['updateRestarts', 'tasksReordered', 'dropsHalfway'] as const)(
   },
 );
 
+test.each(['redirect', 'tooManyBytes', 'gatewayTimeout'] as const)(
+  'a change of volumes whose order is answered by %s is not taken for refused',
+  async (by) => {
+    const { bmc, apply } = await start({ fault: { kind: 'answersOddly', by } }, patient);
+    expect(await apply()).toMatchObject({ kind: 'ok', value: { changed: true } });
+    expect(bmc.volumes()).toEqual({ orders: 2, layout: after });
+  },
+);
+
 test.each(['volumesLie', 'yesButNothing'] as const)(
   'volumes that are said to be changed and are not (%s) are reported as such after one order',
   async (kind) => {

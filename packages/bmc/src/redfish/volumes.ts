@@ -30,7 +30,7 @@ import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt, textsAt 
 import { listedIn } from './pages.ts';
 import { isThere } from './part-reader.ts';
 import { mayHaveHappened } from './refusal.ts';
-import { isTrouble, type TaskCalls, taskIn, watchTask } from './tasks.ts';
+import { type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
 export interface VolumeTimings {
   /** All changes together may take so long. */
@@ -359,7 +359,7 @@ async function orderChange(
     if (isSent && isRefused(taken)) {
       // The first refusal says most: it is of the preferred request.
       if (refused === '') refused = taken.backendText;
-    } else if (isSent && (mayHaveHappened(taken) || isTrouble(taken))) {
+    } else if (isSent && mayHaveHappened(taken)) {
       return ok({ task: undefined, isOpen: true });
     } else if (taken.kind === 'transient' && !isFirst && calls.signal?.aborted !== true) {
       const message = `the BMC has not begun to ${change.text}${lost}`;

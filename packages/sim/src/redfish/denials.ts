@@ -1,5 +1,6 @@
-/** Answers to clients without access, and of a BMC that speaks no Redfish. */
-import { type RedfishAnswer, refusal } from './messages.ts';
+/** Answers to clients without access, of a BMC that speaks no Redfish, and of a faulty one. */
+import { noContent, type RedfishAnswer, refusal } from './messages.ts';
+import type { RedfishFault } from './options.ts';
 
 export const rubbish: RedfishAnswer = {
   status: 200,
@@ -14,3 +15,22 @@ export function deny(
   const seconds = Math.ceil(why.remainingMs / 1_000);
   return refusal(401, 'AccountLocked', `the account is locked for ${seconds} s`);
 }
+
+/** The answer to a change that was carried out, under a fault. */
+export function answerUnder(fault: RedfishFault, answer: RedfishAnswer): RedfishAnswer {
+  switch (fault.kind) {
+    case 'dropsHalfway':
+      return { ...answer, isDropped: true };
+    case 'answersOddly':
+      return oddAnswers[fault.by];
+    default:
+      return answer;
+  }
+}
+
+const oddAnswers = {
+  redirect: { ...noContent(), status: 303, headers: { location: '/done.html' } },
+  // More than a client reads of one answer.
+  tooManyBytes: { ...rubbish, body: ' '.repeat(2_000_000) },
+  gatewayTimeout: refusal(504, 'GeneralError', 'the service behind has not answered in time'),
+} as const;

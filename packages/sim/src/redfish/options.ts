@@ -212,8 +212,10 @@ export type RedfishFault =
   | { readonly kind: 'mediaRefused' }
   /** Takes a medium, shows it in this many readings, and has lost it then. */
   | { readonly kind: 'mediaLost'; readonly afterReadings: number }
-  /** Carries out each PATCH, and drops the connection instead of an answer. */
+  /** Carries out each change, and drops the connection instead of an answer. */
   | { readonly kind: 'dropsHalfway' }
+  /** Carries out each change, and its answer says neither yes nor no. */
+  | { readonly kind: 'answersOddly'; readonly by: 'redirect' | 'tooManyBytes' | 'gatewayTimeout' }
   /** Refuses every setting of the firmware. */
   | { readonly kind: 'biosRefused' }
   /** Takes all settings, and at the boot leaves this one as it was. */

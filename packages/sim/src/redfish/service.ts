@@ -11,7 +11,7 @@ import type { Clock } from '@rackwright/platform';
 import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
 import { BiosPatches, biosSettingsPath, type RefusedPatch, systemSettingsPath } from './bios.ts';
-import { deny, rubbish } from './denials.ts';
+import { answerUnder, deny, rubbish } from './denials.ts';
 import { bmcResetPath, chassisPath, lampWish } from './management.ts';
 import { type MediaOrder, mediaOrder } from './media.ts';
 import {
@@ -211,8 +211,7 @@ export class RedfishService {
           return undefined;
       }
     })();
-    const isHalf = this.#fault.kind === 'dropsHalfway' && answer !== undefined;
-    return isHalf ? { ...answer, isDropped: true } : answer;
+    return answer && answerUnder(this.#fault, answer);
   }
 
   #patchSettings(path: string, call: RedfishCall): RedfishAnswer {
@@ -347,7 +346,7 @@ export class RedfishService {
       case 'PowerCycle':
         if (power.isOn()) power.switchLater('off', 'on');
     }
-    return noContent();
+    return answerUnder(this.#fault, noContent());
   }
 
   #orderMedium(order: MediaOrder, body: RedfishJsonObject): RedfishAnswer {
@@ -403,7 +402,7 @@ export class RedfishService {
       return refusal(405, 'OperationNotAllowed', text, { allow: 'POST' });
     }
     if (this.#fault.kind !== 'yesButNothing') this.#goAway();
-    return noContent();
+    return answerUnder(this.#fault, noContent());
   }
 
   #goAway(): void {

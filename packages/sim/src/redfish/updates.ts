@@ -3,6 +3,7 @@
  * named NAME-VERSION.bin, and the version is what the target has in the end.
  */
 import type { Clock } from '@rackwright/platform';
+import { answerUnder } from './denials.ts';
 import {
   json,
   noContent,
@@ -67,17 +68,7 @@ export class Updates {
     }
     this.#hasForgotten = false;
     this.#update = { component, version, startedMs: this.#clock.suspendAwareMs() };
-    const isDropped = fault.kind === 'dropsHalfway' ? { isDropped: true as const } : {};
-    switch (this.#habits.updateAnswers) {
-      case 'nothing':
-        return { ...noContent(), ...isDropped };
-      case 'location': {
-        const headers = { location: `${tasksPath}/1` };
-        return { ...json(202, {}, headers), ...isDropped };
-      }
-      case 'task':
-        return { ...json(202, this.#task(fault)), ...isDropped };
-    }
+    return answerUnder(fault, this.#answer(fault));
   }
 
   /** Undefined: there is no such resource. */
@@ -88,6 +79,17 @@ export class Updates {
     const isOthers = fault.kind === 'tasksReordered' && this.#share() >= 0.5;
     if (!isOthers) return this.#task(fault);
     return { ...this.#task(fault), StartTime: 'earlier', TaskState: 'Completed' };
+  }
+
+  #answer(fault: RedfishFault): RedfishAnswer {
+    switch (this.#habits.updateAnswers) {
+      case 'nothing':
+        return noContent();
+      case 'location':
+        return json(202, {}, { location: `${tasksPath}/1` });
+      case 'task':
+        return json(202, this.#task(fault));
+    }
   }
 
   /** What the update service offers. */

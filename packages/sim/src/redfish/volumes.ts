@@ -3,6 +3,7 @@
  * drives of the inventory, and gives the number of a deleted volume to the next one.
  */
 import type { Clock } from '@rackwright/platform';
+import { answerUnder } from './denials.ts';
 import {
   json,
   noContent,
@@ -124,8 +125,7 @@ export class Volumes {
       ...(wanted === undefined ? { deleted: number } : { volume: wanted }),
     };
     this.#last = this.#change;
-    const answer = this.#answer(fault);
-    return fault.kind === 'dropsHalfway' ? { ...answer, isDropped: true as const } : answer;
+    return answerUnder(fault, this.#answer(fault));
   }
 
   /** Undefined: there is no such resource. */
