@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, HostState, RunOutcome, RunPhase, store } from '@rackwright/messages';
-import { type MemoryCall, type MemoryFault, storeKey } from '@rackwright/store';
+import { type MemoryCall, type MemoryFault, type StateStore, storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed } from '../../host/testing/bench.ts';
 import {
@@ -28,6 +28,24 @@ async function writtenWhile(rig: Rig, work: Promise<void> | (() => Promise<void>
   const before = rig.lastRevision('hosts');
   await (typeof work === 'function' ? work() : work);
   return rig.lastRevision('hosts') - before;
+}
+
+/** A store whose watches report nothing while they are held. */
+function lateWatches() {
+  let gate = Promise.withResolvers<void>();
+  gate.resolve();
+  const wrapStore = (store: StateStore) => {
+    const watch = store.watch.bind(store);
+    store.watch = async function* late(...args) {
+      for await (const change of watch(...args)) {
+        await gate.promise;
+        yield change;
+      }
+    };
+    return store;
+  };
+  const hold = () => (gate = Promise.withResolvers());
+  return { wrapStore, hold, release: () => gate.resolve() };
 }
 
 const stillAtIt = {
@@ -79,6 +97,21 @@ describe('while one replica holds the stream', () => {
     expect(plain.ids()).toHaveLength(3);
     await plain.report(failed('cancelled'), plain.last('u1'));
     expect(rig.status().run?.outcome).toBe(RunOutcome.CANCELLED);
+  });
+
+  test('an abort reaches the agent also when a refused request reads it first', async () => {
+    const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+    const late = lateWatches();
+    const a = await rig.replica({ id: 'a', resyncIntervalMs, wrapStore: late.wrapStore });
+    const b = await rig.replica({ id: 'b', resyncIntervalMs });
+    const plain = await connectAgent(rig, a);
+    late.hold();
+    await b.request({ kind: 'abort', reason: 'wrong host' });
+    expect(await a.request({ kind: 'verify' })).toMatchObject({ kind: 'refused' });
+    expect(plain.ids()).toEqual(['u1/1/0/1']);
+    late.release();
+    await rig.advance(100);
+    expect(plain.ids()).toEqual(['u1/1/0/1', 'u1/1/0/1/cancel']);
   });
 
   test('an abort reaches the agent also when the store was away just then', async () => {

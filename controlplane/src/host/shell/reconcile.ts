@@ -275,10 +275,8 @@ export class Hosts {
       this.#index.note(hostId, found.record, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
       const { outcome, context } = await this.#decide(found.record, event, session, keptStatements);
-      if (outcome.kind === 'refused') {
-        this.#feed.decided(hostId, found.revision);
-        return { kind: 'refused', refusal: outcome.refusal };
-      }
+      // A refusal decides nothing else: another replica's write that it read still needs a pass.
+      if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
       if (typeof revision === 'object')
         keptStatements = new Map([...keptStatements, ...revision.statements]);
