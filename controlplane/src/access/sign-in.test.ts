@@ -179,6 +179,19 @@ test('a token that one replica revokes is refused by the others, and its streams
   expect(isOver).toBe(true);
 });
 
+test('a token whose record becomes unreadable is refused, and its streams end', async () => {
+  const here = await replica();
+  const text = `Bearer ${await putToken('broken')}`;
+  const principal = await signInAs(here, text);
+  const ended = new Promise<void>((resolve) => here.signIn.onEnd(principal, resolve));
+  const found = await store.get(tokenKey(asTokenId('broken')));
+  await store.put(tokenKey(asTokenId('broken')), Uint8Array.of(255, 255), found.revision ?? 0);
+  await ended;
+  await expect(signInAs(here, text)).rejects.toThrow();
+  // Others come and go as before.
+  expect((await signInAs(here, `Bearer ${await putToken('later')}`)).actor).toBe('token:later');
+});
+
 test('a token whose name was given to another ends with it', async () => {
   const here = await replica();
   const principal = await signInAs(here, `Bearer ${await putToken('same')}`);

@@ -10,7 +10,7 @@
  *
  * Must not: keep the text of a token.
  */
-import { clone, create, fromBinary } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   asTokenId,
@@ -32,7 +32,14 @@ import {
 } from '@rackwright/platform';
 import { type Entry, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { answered, deleteRecord, idOf, readRecord, writeRecord } from '../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  idOf,
+  readableRecordOf,
+  readRecord,
+  writeRecord,
+} from '../records/index.ts';
 import { Ends } from './ends.ts';
 import { everywhere, type Principal } from './principal.ts';
 import { signInBusy, tokenExpired, tokenRevoked, tokenUnknown } from './refusals.ts';
@@ -261,9 +268,12 @@ export class TokenBook {
     return atWallTime(this.#options.clock, expireMs, end);
   }
 
-  /** A hash without a record was removed, or another token has its name. */
+  /**
+   * A hash without a record was removed, or another token has its name. A record that cannot be
+   * decoded may be a revocation: its streams end too.
+   */
   #note(key: string, entry: Entry | undefined): void {
-    const record = entry && fromBinary(schema, entry.value);
+    const record = entry && readableRecordOf(this.#options, schema, entry);
     const proof = record && Buffer.from(record.secretSha256).toString('hex');
     const before = this.#proofs.get(key);
     if (before !== undefined && before !== proof) {
@@ -285,10 +295,11 @@ export class TokenBook {
     const { store, clock, log } = this.#options;
     try {
       const { entries } = await answered(store.list('tokens'));
-      for (const { key, value, revision } of entries) {
-        const record = fromBinary(schema, value);
+      for (const entry of entries) {
+        const { key, revision } = entry;
+        const record = readableRecordOf(this.#options, schema, entry);
         const isFirst = key === tokenKey(firstTokenId);
-        if (!isFirst && endOf(record) <= clock.nowMs() - rememberedMs) {
+        if (record !== undefined && !isFirst && endOf(record) <= clock.nowMs() - rememberedMs) {
           await deleteRecord(this.#options, key, revision);
         }
       }

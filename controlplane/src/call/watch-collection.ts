@@ -6,10 +6,11 @@
  *    the stream ends.
  * 2. A record that is filtered out is reported as deleted once, if it was reported before or may
  *    have been: a resumed watch does not know.
+ * 3. A record that cannot be decoded is skipped; the loop that works with it logs it.
  */
-import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
-import type { StateStore } from '@rackwright/store';
-import { answered, isDirectlyBelow, type KeptRecord } from '../records/index.ts';
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import type { Entry, StateStore } from '@rackwright/store';
+import { answered, isDirectlyBelow, type KeptRecord, readableRecordOf } from '../records/index.ts';
 import { follow } from './follow.ts';
 import { formatPosition, revisionOfPosition } from './position.ts';
 
@@ -52,21 +53,21 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
   const { collection, schema, only, kinds, show, gone } = watched;
   const isWatched = (key: string) =>
     isDirectlyBelow(collection, key) && (only === undefined || key === `${collection}.${only}`);
-  const keptOf = (value: Uint8Array, revision: number) => ({
-    record: fromBinary(schema, value),
-    revision,
-  });
+  const keptOf = (entry: Entry) => {
+    const record = readableRecordOf({ store }, schema, entry);
+    return record && { record, revision: entry.revision };
+  };
   const sent = new Set<string>();
   const left = new Set<string>();
   let from: number;
   if (position === '') {
     const { entries, before } = await answered(store.list(collection));
     const showListed = (await watched.showListed?.()) ?? show;
-    for (const { key, value, revision } of entries) {
-      if (!isWatched(key)) continue;
-      const shown = await showListed(keptOf(value, revision));
+    for (const entry of entries) {
+      const kept = isWatched(entry.key) ? keptOf(entry) : undefined;
+      const shown = kept && (await showListed(kept));
       if (shown === undefined) continue;
-      sent.add(key);
+      sent.add(entry.key);
       yield { ...shown, kind: kinds.UPDATED, position: '' };
     }
     yield { kind: kinds.SYNCED, position: formatPosition(store, before) };
@@ -78,7 +79,9 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
     if (!isWatched(change.key)) continue;
     const { key, revision } = change;
     const at = formatPosition(store, revision);
-    const shown = change.kind === 'put' ? await show(keptOf(change.value, revision)) : undefined;
+    const kept = change.kind === 'put' ? keptOf(change) : undefined;
+    if (change.kind === 'put' && kept === undefined) continue;
+    const shown = kept && (await show(kept));
     if (shown !== undefined) {
       sent.add(key);
       left.delete(key);

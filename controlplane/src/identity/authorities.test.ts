@@ -188,6 +188,20 @@ describe('replicas on one store', () => {
   });
 });
 
+test('an unreadable record of a rack ends its sessions, and keeps its keys taken', async () => {
+  const { keys } = await start('one');
+  const key = new Uint8Array([1, 2, 3]);
+  const keySha256 = '039058c6f2c0cb492c533b0a4d14ef77cc0f78abccced5287d84a1a2011cfb81';
+  await putRack({ agentPublicKey: key });
+  await until(() => keys.rackOf(keySha256) === 'r1');
+  const ended: RefusedKey[] = [];
+  keys.attend({ rackId: 'r1', keySha256, end: (why) => void ended.push(why) });
+  const found = await store.get(storeKey('racks', 'r1'));
+  await store.put(storeKey('racks', 'r1'), Uint8Array.of(255, 255), found.revision ?? 0);
+  await until(() => ended.length === 1);
+  expect(keys.rackOf(keySha256)).toBe('r1');
+});
+
 test('an authority that ends soon is warned of, once', async () => {
   const usual = timing;
   // Created for a quarter of an hour; with the usual life configured, it expires soon.

@@ -8,12 +8,13 @@
  *    reads it again.
  * 3. The rack of a key is found without a read of other racks; that of a key that enrolled here, at
  *    once.
+ * 4. A rack whose record cannot be decoded keeps no session, and its known keys remain its own.
  */
 import { type RackId, sha256Hex, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { readRecord, sharedRecordOf } from '../records/index.ts';
+import { readableRecordOf, readRecord } from '../records/index.ts';
 import { type KeyRefusal, type RefusedKey, whyNotAgent } from './enrolment.ts';
 import { AgentKeyIndex } from './key-index.ts';
 import { type RackTrust, rackTrust } from './rotation.ts';
@@ -111,8 +112,10 @@ export class RackKeys {
   #note(key: string, entry: Entry | undefined): void {
     const rackId = key.slice(racksPrefix.length + 1);
     if (rackId === '' || rackId.includes('.')) return;
-    const record = entry && sharedRecordOf(this.#parts.store, wire.RackRecordSchema, entry);
+    const record = entry && readableRecordOf(this.#parts, wire.RackRecordSchema, entry);
     for (const attended of [...(this.#attended.get(rackId) ?? [])]) this.#judge(attended, record);
+    // (4) Otherwise another rack could register them.
+    if (entry !== undefined && record === undefined) return;
     this.#index.note(rackId, record);
     const before = this.#trusts.get(rackId);
     if (record === undefined) this.#trusts.delete(rackId);

@@ -8,7 +8,7 @@ import {
 } from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { idOfKey, isDirectlyBelow, sharedRecordOf } from '../records/index.ts';
+import { idOfKey, isDirectlyBelow, readableRecordOf } from '../records/index.ts';
 
 /** Why a rack's work waits for a person. */
 export const rackStops = ['frozen', 'restored', 'duplicateAgent'] as const;
@@ -57,14 +57,9 @@ export class CountedRacks {
 
   /** A record that cannot be read is reported by the code that works with it. */
   #countedOf(entry: Entry): CountedRack | undefined {
-    let record: wire.RackRecord;
-    try {
-      record = sharedRecordOf(this.#store, wire.RackRecordSchema, entry);
-    } catch {
-      // Work with the record reports the error.
-      return undefined;
-    }
-    if (record.agentPublicKey.length === 0) return undefined;
+    const reader = { store: this.#store };
+    const record = readableRecordOf(reader, wire.RackRecordSchema, entry);
+    if (record === undefined || record.agentPublicKey.length === 0) return undefined;
     const status = record.rack?.status;
     const { certificateExpireTime: end, freeze, restoredStore, faults = [] } = status ?? {};
     const isStopped: Readonly<Record<RackStop, boolean>> = {

@@ -11,7 +11,8 @@
  *    since the last pass stays for one more (second chance): a read moves nothing.
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
-import type { Entry, StateStore, WriteId } from '@rackwright/store';
+import type { Log } from '@rackwright/platform';
+import type { Entry, StateStore, StoreRevision, WriteId } from '@rackwright/store';
 
 /**
  * Encoded bytes of the cached records; decoded they take about 8 times as much. The hosts of a
@@ -21,6 +22,8 @@ import type { Entry, StateStore, WriteId } from '@rackwright/store';
 const keptBytesMax = 64 * 1024 * 1024;
 /** The size after a cleanup: to search for the oldest entry each time costs too much. */
 const keptBytesAfter = keptBytesMax * 0.9;
+/** Unreadable records that are remembered as logged; with more, some are logged again. */
+const loggedMax = 1_000;
 
 interface DecodedRecord {
   readonly schema: DescMessage;
@@ -36,6 +39,8 @@ interface KeptDecoded extends DecodedRecord {
 
 class DecodedRecords {
   readonly #kept = new Map<string, KeptDecoded>();
+  /** The last logged revision of each record that cannot be decoded. */
+  readonly #logged = new Map<string, StoreRevision>();
   #bytes = 0;
   frozen = false;
 
@@ -58,6 +63,14 @@ class DecodedRecords {
     this.#kept.set(key, { ...decoded, wasAsked: before !== undefined });
     this.#bytes += decoded.bytes - (before?.bytes ?? 0);
     if (this.#bytes > keptBytesMax) this.#makeRoom();
+  }
+
+  /** Whether this is the first call for the revision of the record. */
+  isNewlyUnreadable({ key, revision }: Entry): boolean {
+    if (this.#logged.get(key) === revision) return false;
+    if (this.#logged.size >= loggedMax) this.#logged.clear();
+    this.#logged.set(key, revision);
+    return true;
   }
 
   /** (3) Terminates, because no reads happen in between. */
@@ -94,6 +107,31 @@ export function sharedRecordOf<D extends DescMessage>(
   entry: Entry,
 ): MessageShape<D> {
   return decodedOf(store).of(schema, entry);
+}
+
+/** The readers of one store; without a log when another reader of the same records has one. */
+export interface RecordReader {
+  readonly store: ReadableStore;
+  readonly log?: Pick<Log, 'warn'>;
+}
+
+/**
+ * As `sharedRecordOf`, for readers of many records: undefined for one that cannot be decoded, so
+ * that it stops no work on the others. It is logged once for each of its revisions.
+ */
+export function readableRecordOf<D extends DescMessage>(
+  { store, log }: RecordReader,
+  schema: D,
+  entry: Entry,
+): MessageShape<D> | undefined {
+  try {
+    return sharedRecordOf(store, schema, entry);
+  } catch (error) {
+    if (log !== undefined && decodedOf(store).isNewlyUnreadable(entry)) {
+      log.warn({ record: entry.key }, 'a record cannot be decoded; it counts as absent', error);
+    }
+    return undefined;
+  }
 }
 
 /**

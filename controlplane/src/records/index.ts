@@ -4,6 +4,8 @@ export {
   copyOf,
   freezeShared,
   type ReadableStore,
+  type RecordReader,
+  readableRecordOf,
   sameMessage,
   sharedRecordOf,
 } from './decoded.ts';

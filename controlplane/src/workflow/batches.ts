@@ -20,7 +20,7 @@ import type { Entry } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import { Controller, type Passes } from '../loop/index.ts';
-import { idOf, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import { idOf, readableRecordOf, readShared, writeShared } from '../records/index.ts';
 import { foldBatch, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
 import { takeSlot } from './batch-slot.ts';
 import type { WorkflowSnapshot, Workflows } from './loop.ts';
@@ -179,7 +179,8 @@ export class Batches {
   }
 
   #note(batchId: BatchId, entry: Entry): void {
-    if (isOver(sharedRecordOf(this.#deps.store, schema, entry))) this.#open.delete(batchId);
+    const record = readableRecordOf(this.#deps, schema, entry);
+    if (record === undefined || isOver(record)) this.#open.delete(batchId);
     else {
       this.#open.add(batchId);
       this.wake(batchId);

@@ -38,8 +38,8 @@ import {
   answered,
   deleteRecord,
   listingsOf,
+  readableRecordOf,
   readShared,
-  sharedRecordOf,
   writeShared,
 } from '../records/index.ts';
 import { decide, presentRun, type WorkflowAction } from './decide.ts';
@@ -319,7 +319,8 @@ export class Workflows {
   #note(entry: Entry): void {
     const id = workflowOfKey(entry.key);
     if (id === undefined) return;
-    const record = sharedRecordOf(this.#deps.store, wire.WorkflowRecordSchema, entry);
+    const record = readableRecordOf(this.#deps, wire.WorkflowRecordSchema, entry);
+    if (record === undefined) return this.#seen.delete(id);
     const open = isOpen(latestRun(record)) || record.untoldRuns.length > 0;
     this.#seen.set(id, open);
     if (open) this.wake(id);

@@ -30,6 +30,7 @@ import {
   deleteRecord,
   groupsOf,
   pagesOf,
+  readableRecordOf,
   readRecord,
   readShared,
   sharedRecordOf,
@@ -192,7 +193,8 @@ export class WorkflowSweeper {
     for (const entry of entries) {
       const id = workflowOfKey(entry.key);
       if (id === undefined) continue;
-      const record = sharedRecordOf(store, wire.WorkflowRecordSchema, entry);
+      const record = readableRecordOf(this.#deps, wire.WorkflowRecordSchema, entry);
+      if (record === undefined) continue;
       const hasOwner = host?.host?.uid === record.workflow?.status?.hostUid;
       const isOwned = host !== undefined && hasOwner;
       // The loop of workflows removes workflows and pending runs without an owner.
@@ -223,9 +225,12 @@ export class WorkflowSweeper {
     if (!mayGo(runs)) return false;
     const { store } = this.#deps;
     const { entries } = await answered(store.list(storeKey('workflows', hostId)));
-    const workflows = entries
-      .map((entry) => sharedRecordOf(store, wire.WorkflowRecordSchema, entry))
-      .filter((record) => record.workflow?.status?.hostUid === uid);
+    const readable = entries.flatMap(
+      (entry) => readableRecordOf(this.#deps, wire.WorkflowRecordSchema, entry) ?? [],
+    );
+    // A workflow that cannot be decoded may still show any of the runs.
+    if (readable.length < entries.length) return false;
+    const workflows = readable.filter((record) => record.workflow?.status?.hostUid === uid);
     const kept = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));
     if (kept?.record.host?.uid !== uid) return false;
     const goes = new Set(finishedToRemove(runs, workflows, kept.record, this.#sweptAt()));

@@ -3,13 +3,12 @@
  *
  * Must not: be awaited by other parts. A sink that hangs costs only its own window.
  */
-import { fromBinary } from '@bufbuild/protobuf';
 import type { EventSink, SinkUid } from '@rackwright/messages';
 import { store as wire } from '@rackwright/messages';
 import type { Entry, StoreRevision } from '@rackwright/store';
 import { FilterError, parseFilter } from '../../filter/index.ts';
 import { type FollowedValues, type Following, followValues } from '../../following/index.ts';
-import { deleteRecord, idOfKey, readRecord } from '../../records/index.ts';
+import { deleteRecord, idOfKey, readableRecordOf, readRecord } from '../../records/index.ts';
 import { eventFields } from '../event-fields.ts';
 import { cursorKey, sinkUidOf } from './cursor.ts';
 import { deadLettersOf } from './dead-letters.ts';
@@ -88,10 +87,10 @@ export class EventSinks {
     this.#running.delete(key);
     if (this.#isStopped) return;
     if (entry === undefined) return;
-    const { value, revision } = entry;
-    const record = fromBinary(wire.EventSinkRecordSchema, value);
-    const sink = record.eventSink;
-    if (sink === undefined) return;
+    const { revision } = entry;
+    const record = readableRecordOf(this.#parts, wire.EventSinkRecordSchema, entry);
+    const sink = record?.eventSink;
+    if (record === undefined || sink === undefined) return;
     const delivered = this.#delivered(key, record, sink);
     if (delivered === undefined) return;
     const stopping = new AbortController();

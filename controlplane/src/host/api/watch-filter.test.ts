@@ -108,6 +108,20 @@ test('one host is watched with a filter; a wrong filter is refused with its plac
   expect(await failureOf(refused)).toMatchObject({ kind: 'invalidArgument', violations });
 });
 
+test('a rack’s record that cannot be decoded ends no watch of racks', async () => {
+  await fixture.store.put('racks.a1', Uint8Array.of(255, 255), 'absent');
+  await fixture.store.put('racks.a2', Uint8Array.of(255, 255), 'absent');
+  const watch = fixture.racks.watchRacks({})[Symbol.asyncIterator]();
+  const nextName = async () => (await watch.next()).value?.rack?.name;
+  expect(await nextName()).toBe('racks/r1');
+  expect(await nextName()).toBe(undefined);
+  const found = await fixture.store.get('racks.a2');
+  await fixture.store.put('racks.a2', Uint8Array.of(255), found.revision ?? 0);
+  await fixture.racks.createRack({ rackId: 'r2' });
+  expect(await nextName()).toBe('racks/r2');
+  await watch.return?.();
+});
+
 test('a record that cannot be decoded ends no watch', async () => {
   await fixture.store.put('hosts.broken', Uint8Array.of(255, 255), 'absent');
   const watch = told({});

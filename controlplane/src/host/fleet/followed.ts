@@ -5,9 +5,10 @@
  * rack itself, and agents learn of a freeze from the read for their lease.
  */
 import { type RackId, store as wire } from '@rackwright/messages';
+import type { Log } from '@rackwright/platform';
 import type { Entry, StateStore, StoreRevision } from '@rackwright/store';
 import type { Follower, Following } from '../../following/index.ts';
-import { readShared, sharedRecordOf } from '../../records/index.ts';
+import { readableRecordOf, readShared, sharedRecordOf } from '../../records/index.ts';
 
 export const fleetKey = 'fleet.fleet';
 const racksPrefix = 'racks';
@@ -20,6 +21,7 @@ export async function readFleet(store: StateStore): Promise<wire.FleetRecord | u
 export interface FollowedDependencies {
   readonly store: StateStore;
   readonly following: Following;
+  readonly log: Pick<Log, 'warn'>;
 }
 
 /** `before` is undefined for a new record; `after` for a deleted one. */
@@ -114,6 +116,10 @@ export class FleetFollower {
     this.#observer.rack(rackId, before?.record, record);
   }
 
+  /**
+   * Throws for a record that cannot be decoded: it may contain a freeze, so it never counts as
+   * absent.
+   */
   #foundFleet(entry: Entry): void {
     const record = sharedRecordOf(this.#deps.store, wire.FleetRecordSchema, entry);
     this.noteFleet(record, entry.revision);
@@ -122,7 +128,7 @@ export class FleetFollower {
   #foundRack(entry: Entry): void {
     const rackId = rackIdOfKey(entry.key);
     if (rackId === undefined) return;
-    const record = sharedRecordOf(this.#deps.store, wire.RackRecordSchema, entry);
+    const record = readableRecordOf(this.#deps, wire.RackRecordSchema, entry);
     this.noteRack(rackId, record, entry.revision);
   }
 }

@@ -34,8 +34,8 @@ import { Alarms, Controller, type Passes } from '../../loop/index.ts';
 import {
   deleteRecord,
   idOfKey,
+  readableRecordOf,
   readShared,
-  sharedRecordOf,
   writeRecord,
   writeShared,
 } from '../../records/index.ts';
@@ -143,9 +143,8 @@ export class Pools {
     const racks: Follower = {
       listed: ({ entries }) => entries.forEach((entry) => this.#rackChanged(entry)),
       changed: (change) => {
-        if (change.kind === 'put') return this.#rackChanged(change);
-        this.#brakes.delete(idOfKey(change.key));
-        this.#absences.clear(idOfKey(change.key));
+        if (change.kind === 'put') this.#rackChanged(change);
+        else this.#rackGone(idOfKey(change.key));
       },
     };
     await following.follow('racks', racks, signal);
@@ -283,7 +282,9 @@ export class Pools {
   #note(entry: Entry): void {
     const poolId = poolOfKey(entry.key);
     if (poolId === undefined) return;
-    this.#known.set(poolId, sharedRecordOf(this.#deps.store, schema, entry));
+    const record = readableRecordOf(this.#deps, schema, entry);
+    if (record === undefined) return this.#forget(poolId);
+    this.#known.set(poolId, record);
     this.wake(poolId);
   }
 
@@ -310,9 +311,10 @@ export class Pools {
 
   /** Most changes of a rack only renew that its agent is connected: those wake no pool. */
   #rackChanged(entry: Entry): void {
-    const { clock, store } = this.#deps;
+    const { clock } = this.#deps;
     const rackId = idOfKey(entry.key);
-    const record = sharedRecordOf(store, wire.RackRecordSchema, entry);
+    const record = readableRecordOf(this.#deps, wire.RackRecordSchema, entry);
+    if (record === undefined) return this.#rackGone(rackId);
     const nowMs = clock.nowMs();
     const brake = destructionBrake(record, undefined) ?? agentAway(record, nowMs);
     const isKnown = this.#brakes.has(rackId);
@@ -322,6 +324,11 @@ export class Pools {
     const fromMs = awayFromMs(record);
     const isAhead = fromMs !== undefined && fromMs > nowMs;
     this.#absences.set(rackId, isAhead ? fromMs : undefined, () => this.#rackChanged(entry));
+  }
+
+  #rackGone(rackId: RackId): void {
+    this.#brakes.delete(rackId);
+    this.#absences.clear(rackId);
   }
 
   /** Finds pools that claim hosts and are unknown here. */

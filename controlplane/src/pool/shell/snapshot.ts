@@ -17,7 +17,7 @@ import {
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
 import { agentAway, type Brake, destructionBrake, fleetKey } from '../../host/index.ts';
-import { answered, idOf, readShared, sharedRecordOf } from '../../records/index.ts';
+import { answered, idOf, readableRecordOf, readShared } from '../../records/index.ts';
 import type { Policy } from '../../steps/index.ts';
 import type { OtherPool } from '../facts/members.ts';
 import { isSelected, type SeenHost, seenHost } from '../facts/seen.ts';
@@ -68,7 +68,7 @@ export async function readSnapshots(
     fleetView.caughtUp(),
   ]);
   const staying = pools.entries
-    .map((entry) => sharedRecordOf(store, wire.PoolRecordSchema, entry))
+    .flatMap((entry) => readableRecordOf({ store }, wire.PoolRecordSchema, entry) ?? [])
     .filter(({ deletion }) => deletion === undefined)
     .map(({ pool }) => ({ name: pool?.name ?? '', spec: pool?.spec }));
   const { spec } = fleet?.record.fleet ?? {};
