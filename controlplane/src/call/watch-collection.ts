@@ -7,9 +7,11 @@
  * 2. A record that is filtered out is reported as deleted once, if it was reported before or may
  *    have been: a resumed watch does not know.
  * 3. A record that cannot be decoded is skipped; the loop that works with it logs it.
+ * 4. No record goes back: a store may list values newer than the position of the listing, and the
+ *    changes up to them are skipped.
  */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
-import type { Entry, StateStore } from '@rackwright/store';
+import type { Change, Entry, StateStore, StoreRevision } from '@rackwright/store';
 import { answered, isDirectlyBelow, type KeptRecord, readableRecordOf } from '../records/index.ts';
 import { follow } from './follow.ts';
 import { formatPosition, revisionOfPosition } from './position.ts';
@@ -53,20 +55,23 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
   const { collection, schema, only, kinds, show, gone } = watched;
   const isWatched = (key: string) =>
     isDirectlyBelow(collection, key) && (only === undefined || key === `${collection}.${only}`);
-  const keptOf = (entry: Entry) => {
+  const shownOf = async (entry: Entry, by: Show<D, F>) => {
     const record = readableRecordOf({ store }, schema, entry);
-    return record && { record, revision: entry.revision };
+    return record === undefined ? 'unreadable' : await by({ record, revision: entry.revision });
   };
   const sent = new Set<string>();
   const left = new Set<string>();
+  const ahead = new Map<string, StoreRevision>();
+  const isSkipped = ({ key, revision }: Change) =>
+    !isWatched(key) || revision <= (ahead.get(key) ?? 0);
   let from: number;
   if (position === '') {
     const { entries, before } = await answered(store.list(collection));
     const showListed = (await watched.showListed?.()) ?? show;
-    for (const entry of entries) {
-      const kept = isWatched(entry.key) ? keptOf(entry) : undefined;
-      const shown = kept && (await showListed(kept));
-      if (shown === undefined) continue;
+    for (const entry of entries.filter(({ key }) => isWatched(key))) {
+      if (entry.revision > before) ahead.set(entry.key, entry.revision);
+      const shown = await shownOf(entry, showListed);
+      if (shown === undefined || shown === 'unreadable') continue;
       sent.add(entry.key);
       yield { ...shown, kind: kinds.UPDATED, position: '' };
     }
@@ -76,12 +81,11 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
     from = revisionOfPosition(store, position);
   }
   for await (const change of follow(store, from, [collection], signal)) {
-    if (!isWatched(change.key)) continue;
+    if (isSkipped(change)) continue;
     const { key, revision } = change;
     const at = formatPosition(store, revision);
-    const kept = change.kind === 'put' ? keptOf(change) : undefined;
-    if (change.kind === 'put' && kept === undefined) continue;
-    const shown = kept && (await show(kept));
+    const shown = change.kind === 'put' ? await shownOf(change, show) : undefined;
+    if (shown === 'unreadable') continue;
     if (shown !== undefined) {
       sent.add(key);
       left.delete(key);

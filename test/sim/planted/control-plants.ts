@@ -281,11 +281,12 @@ export const controlPlants: readonly Plant[] = [
     name: 'busyDeleteWrites',
     breaks: 'a refused request leaves the record byte for byte as it was',
     file: 'controlplane/src/host/shell/reconcile.ts',
-    find: "      if (outcome.kind === 'refused') {\n",
+    find: "      if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };\n",
     replace:
       "      if (outcome.kind === 'refused') {\n" +
       '        const refused = { ...found.record, requestIds: [...found.record.requestIds, String(found.revision)] };\n' +
-      '        await writeShared(this.#deps, wire.HostRecordSchema, key, refused, found.revision);\n',
+      '        await writeShared(this.#deps, wire.HostRecordSchema, key, refused, found.revision);\n' +
+      "        return { kind: 'refused', refusal: outcome.refusal };\n      }\n",
     caughtBy: bySimulation,
   },
   {

@@ -169,6 +169,7 @@ async function* sendChange(
     yield* sendHost(watching, hostId, change, position);
     return;
   }
+  if (change.revision < (sent.get(hostId)?.revision ?? 0)) return;
   sent.delete(hostId);
   yield gone(hostId, position);
 }

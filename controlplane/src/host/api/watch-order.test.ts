@@ -3,21 +3,26 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import {
   type CallContext,
   type HostId,
+  WatchHostsResponse_Kind as Kind,
   type Progress,
   type RackId,
   WatchHostsRequestSchema,
   store as wire,
 } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
-import { openMemoryStore, type StateStore } from '@rackwright/store';
+import { type Listing, openMemoryStore, type StateStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { systemPrincipal } from '../../access/index.ts';
+import { watchCollection } from '../../call/watch-collection.ts';
 import type { ServedObserver } from '../index.ts';
 import { watchHosts } from './watch-hosts.ts';
 
-const key = 'hosts.h1';
-
-async function write(store: StateStore, site: string, expected: 'absent' | number) {
+async function write(
+  store: StateStore,
+  site: string,
+  expected: 'absent' | number,
+  key = 'hosts.h1',
+) {
   const host = { name: 'hosts/h1', uid: 'u1', labels: { site }, spec: { rack: 'racks/r1' } };
   const record = create(wire.HostRecordSchema, { host });
   const put = await store.put(key, toBinary(wire.HostRecordSchema, record), expected);
@@ -156,4 +161,74 @@ test('a tick compares only the hosts whose progress or agent may have changed', 
   expect(new Set(asked).size).toBe(hostsPerRack);
   await told.return(undefined);
   expect(observers.size).toBe(0);
+});
+
+/** Deletes the host at this revision, and creates another one of its name. */
+async function replace(store: StateStore, revision: number): Promise<void> {
+  await store.delete('hosts.h1', revision);
+  await write(store, 'b', 'absent');
+}
+
+test('a host that is replaced between two pages is not reported as deleted after it', async () => {
+  const store = await openMemoryStore({ random: nodeRandom() });
+  const onFirstPage = Array.from({ length: 200 }, (_, n) => `hosts.a${n}`);
+  for (const each of onFirstPage) await write(store, 'a', 'absent', each);
+  const first = await write(store, 'a', 'absent');
+  const list = store.list.bind(store);
+  store.list = async (prefix, page) => {
+    if (page?.after !== '') await replace(store, first);
+    return await list(prefix, page);
+  };
+  const clock = { nowMs: () => 0, suspendAwareMs: () => 0, after: () => () => undefined };
+  const hosts = {
+    agentConnected: () => true,
+    progressOf: () => undefined,
+    queuePosition: () => undefined,
+    onServedChange: () => () => undefined,
+  };
+  const ending = new AbortController();
+  const context = { signal: ending.signal } as CallContext;
+  const deps = { store, clock, hosts, principal: systemPrincipal, fleetView: {} as never };
+  const told = watchHosts(deps, create(WatchHostsRequestSchema, {}), context);
+  const next = async () => {
+    const { kind, host } = (await told.next()).value ?? {};
+    return [kind, host?.labels?.['site']];
+  };
+  for (const _ of onFirstPage) await next();
+  expect(await next()).toEqual([Kind.UPDATED, 'b']);
+  expect(await next()).toEqual([Kind.SYNCED, undefined]);
+  expect(await next()).toEqual([Kind.UPDATED, 'b']);
+  ending.abort();
+  await told.return(undefined);
+});
+
+test('a watch of a collection skips changes older than a record that it has listed', async () => {
+  const store = await openMemoryStore({ random: nodeRandom() });
+  const first = await write(store, 'a', 'absent');
+  const list = store.list.bind(store);
+  // The store may list newer records than the position that it names.
+  store.list = async (prefix): Promise<Listing> => {
+    const { before } = await list(prefix);
+    await replace(store, first);
+    return { ...(await list(prefix)), before };
+  };
+  const watched = {
+    collection: 'hosts',
+    schema: wire.HostRecordSchema,
+    kinds: Kind,
+    show: ({ record }: { readonly record: wire.HostRecord }) => ({
+      site: record.host?.labels['site'],
+    }),
+    gone: () => ({ site: undefined }),
+  };
+  const ending = new AbortController();
+  const told = watchCollection(store, watched, '', ending.signal);
+  const next = async () => (await told.next()).value;
+  expect(await next()).toMatchObject({ kind: Kind.UPDATED, site: 'b' });
+  expect(await next()).toMatchObject({ kind: Kind.SYNCED });
+  const found = await store.get('hosts.h1');
+  await write(store, 'c', found.revision ?? 0);
+  expect(await next()).toMatchObject({ kind: Kind.UPDATED, site: 'c' });
+  ending.abort();
+  await told.return(undefined);
 });
