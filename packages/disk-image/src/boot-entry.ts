@@ -61,9 +61,9 @@ export function bootEntryWrites(
   const name = entryName(number);
   const order = orderOf(variables);
   const others = order.filter((each) => each !== number);
-  const isNetwork = (each: number) => bootsFromNetwork(variables.get(entryName(each)));
-  const before = position === 'first' ? [] : others.filter(isNetwork);
-  const wanted = [...before, number, ...others.filter((each) => !before.includes(each))];
+  const isBefore = (each: number) =>
+    position === 'afterNetwork' && bootsFromNetwork(variables.get(entryName(each)));
+  const wanted = [...others.filter(isBefore), number, ...others.filter((each) => !isBefore(each))];
   const writes: VariableWrite[] = [];
   const kept = variables.get(name);
   if (kept === undefined || !Buffer.from(kept).equals(content)) writes.push({ name, content });

@@ -125,6 +125,19 @@ function adviceToEnd(end: HoldEnd, rack: RackName, context: HostContext): string
   }
 }
 
+/** Why a person has to look at a host of a restored store first. */
+export function unknownUse({ lookFirstSince: since }: store.HostRecord) {
+  const text = 'what it was used for in the lost history is not known here';
+  return { causes: [{ text, since }], blocker: 'a person', since };
+}
+
+export function adviceToReview(record: store.HostRecord): string[] {
+  return [
+    'find out whether somebody has been given this host since the backup',
+    `if nobody has: rackwright host retry ${hostId(record)}`,
+  ];
+}
+
 /** After the acceptance: a host that is left unchanged, because it may have been taken into use. */
 export function tellReviewFirst(record: store.HostRecord) {
   const { host, lookFirstSince } = record;
@@ -136,15 +149,11 @@ export function tellReviewFirst(record: store.HostRecord) {
   const isStopped = backoff?.lookFirst === true;
   if (!isStopped && (backoff !== undefined || !isLeft)) return undefined;
   const id = hostId(record);
-  const text = 'what it was used for in the lost history is not known here';
   return {
     headline: `not booted nor erased by itself: ${reviewReason}`,
-    causes: [{ text, since: lookFirstSince }],
-    blocker: 'a person',
-    since: lookFirstSince,
+    ...unknownUse(record),
     unblock: [
-      'find out whether somebody has been given this host since the backup',
-      `if nobody has: rackwright host retry ${id}`,
+      ...adviceToReview(record),
       isOfPool
         ? `or keep it from ${claim.by}: take it out of what that selects, and it gives it up`
         : `or keep it: rackwright host claim ${id} --reason WHY`,

@@ -6,6 +6,7 @@ import { reviewReason } from '../life/goal.ts';
 import { whatIsNewer } from '../life/newer.ts';
 import { displayOf } from '../pass/display.ts';
 import type { HostContext } from '../pass/types.ts';
+import { adviceToReview, unknownUse } from './brakes.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** A hold keeps a pending deletion from going on; undefined without one. */
@@ -37,17 +38,12 @@ export function tellReviewedDeletion(record: store.HostRecord): ExplanationDraft
   const status = host?.status;
   const isForced = status?.deletion?.mode === DeletionMode.FORCE;
   if (status?.deletion === undefined || isForced || lookFirstSince === undefined) return undefined;
-  const text = 'what it was used for in the lost history is not known here';
-  const id = hostId(record);
   return {
     headline: `${displayOf(status)}: neither switched off nor erased: ${reviewReason}`,
-    causes: [{ text, since: lookFirstSince }],
-    blocker: 'a person',
-    since: lookFirstSince,
+    ...unknownUse(record),
     unblock: [
-      'find out whether somebody has been given this host since the backup',
-      `if nobody has: rackwright host retry ${id}`,
-      `or take the deletion back: rackwright host cancel-delete ${id}`,
+      ...adviceToReview(record),
+      `or take the deletion back: rackwright host cancel-delete ${hostId(record)}`,
     ],
   };
 }

@@ -29,6 +29,7 @@ import {
 import { idOf } from '../../records/index.ts';
 import { diskKnownElsewhere, disksElsewhere, isSameDisk } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
+import { hasNoAgent } from '../life/restored.ts';
 import { operationParts } from '../operation/operation.ts';
 import { displayOf } from '../pass/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../pass/pass.ts';
@@ -297,7 +298,7 @@ function tellMissing(record: store.HostRecord, context: HostContext): Explanatio
 }
 
 function tellNothingFailed(record: store.HostRecord, context: HostContext): ExplanationDraft {
-  if (!context.agentRegistered || context.agentRevoked === true) {
+  if (hasNoAgent(context)) {
     return tellNoAgent(record, context);
   }
   const rest = tellPower(record) ?? tellRest(record);

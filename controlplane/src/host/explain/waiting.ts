@@ -8,6 +8,7 @@ import { type HostWait, hostWaitOf, type Run, RunKind, type store } from '@rackw
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
+import { hasNoAgent } from '../life/restored.ts';
 import { currentStep } from '../pass/pass.ts';
 import { engineSteps, switchesOn } from '../pass/step-names.ts';
 import type { HostContext } from '../pass/types.ts';
@@ -133,7 +134,7 @@ function askPerson(record: store.HostRecord, run: Run): string[] {
 
 function agentAdvice(record: store.HostRecord, context: HostContext): string[] {
   const rack = record.host?.spec?.rack ?? '';
-  if (!context.agentRegistered || context.agentRevoked === true) {
+  if (hasNoAgent(context)) {
     return [`join an agent: rackwright rack join-token ${idOf(rack)}`];
   }
   if (context.session !== undefined) {
