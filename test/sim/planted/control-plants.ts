@@ -177,7 +177,7 @@ export const controlPlants: readonly Plant[] = [
     name: 'sentToDropped',
     breaks: 'R9: what went to a journal that is lost is never sent again',
     file: 'controlplane/src/host/operation/operation.ts',
-    find: "  if (!descends(journal, sentTo)) return 'lost';",
+    find: "  if (!wentTo(operationRecord, journal)) return 'lost';",
     replace: '',
     caughtBy: test('controlplane/src/host/machine.test.ts', 'R9: an operation sent'),
   },

@@ -117,7 +117,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
     return 'waiting';
   }
   if (operationRecord.sentTo !== undefined)
-    return present(pass, run, operationRecord.sentTo, session.journal);
+    return present(pass, run, operationRecord, session.journal);
   const { case: kind = '' } = operationRecord.operation.kind;
   if (session.operationKinds?.includes(kind) === false) {
     waitFor(pass, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
@@ -135,7 +135,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
   }
   if (waitAtBrake(pass, run, operationRecord.operation)) return 'waiting';
   if (waitsForConfirmation(pass, run, operationRecord.operation)) return 'waiting';
-  operationRecord.sentTo = lifeOf(session.journal);
+  noteSent(pass, operationRecord, session.journal);
   operationRecord.sendTime = now(pass);
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
@@ -176,17 +176,42 @@ function openGrantFromNow(pass: PassView, { kind }: agent.Operation): void {
   kind.value.grantExpireTime = later(pass, bootWindowMs(pass));
 }
 
-/** R9: the state of an operation that was sent to `sentTo`, for the present `journal`. */
+function replicaOf({ replica = '' }: PassView['context']): string {
+  return replica;
+}
+
+function noteSent(
+  { context }: PassView,
+  operationRecord: store.OperationRecord,
+  journal: agent.Journal,
+): void {
+  operationRecord.sentTo = lifeOf(journal);
+  operationRecord.sentBy = replicaOf(context);
+}
+
+/**
+ * R9: the state of an operation that was sent before, for the present `journal`. One that another
+ * replica stored while the agent moved here may not have reached it, and is sent again. The agent
+ * answers an id that it knows from its journal.
+ */
 function present(
-  pass: PassView,
+  pass: Pass,
   run: Run,
-  sentTo: agent.Journal,
+  operationRecord: store.OperationRecord,
   journal: agent.Journal,
 ): SendState {
-  if (!descends(journal, sentTo)) return 'lost';
+  if (!wentTo(operationRecord, journal)) return 'lost';
   const isWaiting = run.phase === RunPhase.WAITING;
   if (isWaiting && hostWaitOf(run.waiting) === 'agent') stopWaiting(pass, run);
+  if (mayBeUnsent(pass, operationRecord)) resend(pass, journal);
   return 'sent';
+}
+
+/** B2: while the loss of a restored store is not accepted, nothing is sent again either. */
+function mayBeUnsent(pass: PassView, { sentBy, operation }: store.OperationRecord): boolean {
+  const { context } = pass;
+  if (sentBy === replicaOf(context) || context.restored !== undefined) return false;
+  return !hasPassed(pass, operation?.deadline);
 }
 
 /**
@@ -206,7 +231,7 @@ export function wentTo(operationRecord: store.OperationRecord, journal: agent.Jo
 export function resend(pass: Pass, journal: agent.Journal): void {
   const operationRecord = pass.record.operation;
   if (operationRecord?.operation === undefined || !wentTo(operationRecord, journal)) return;
-  operationRecord.sentTo = lifeOf(journal);
+  noteSent(pass, operationRecord, journal);
   const { operation, cancelId } = operationRecord;
   if (cancelId !== '') pass.effects.push(cancelOf(operation, cancelId));
   pass.effects.push({ kind: 'send', operation: asSent(pass.record, operation) });

@@ -1,0 +1,51 @@
+/** Orders that are stored while the agent moves from one replica to another. */
+import { HostGoal } from '@rackwright/messages';
+import type { StateStore } from '@rackwright/store';
+import { expect, test } from 'vitest';
+import { connectAgent, proved } from '../testing/plain-agent.ts';
+import { rigWith } from '../testing/rig.ts';
+
+const journal = { id: 'j1', generation: 1n, life: 7n };
+
+/** Holds back the writes of the host's record while it is closed. */
+function gateOn(key: string) {
+  let open = Promise.withResolvers<void>();
+  open.resolve();
+  return {
+    close: () => {
+      open = Promise.withResolvers<void>();
+    },
+    open: () => {
+      open.resolve();
+    },
+    wrapStore: (store: StateStore): StateStore => {
+      const put = store.put.bind(store);
+      store.put = async (...args) => {
+        if (args[0] === key) await open.promise;
+        return await put(...args);
+      };
+      return store;
+    },
+  };
+}
+
+test('an order that a replica stores after the agent has moved to another is sent', async () => {
+  const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+  const gate = gateOn('hosts.h1');
+  const { wrapStore } = gate;
+  const a = await rig.replica({ id: 'a', resyncIntervalMs: 60_000, wrapStore });
+  const b = await rig.replica({ id: 'b', resyncIntervalMs: 60_000 });
+  const before = await connectAgent(rig, a, { journal });
+  await before.report(proved(), before.last('u1'));
+  await rig.advance(1_000);
+  gate.close();
+  const asked = a.request({ kind: 'verify' });
+  await rig.advance(100);
+  const after = await connectAgent(rig, b, { journal });
+  gate.open();
+  await asked;
+  await rig.advance(1_000);
+  const ordered = rig.record().operation?.operation?.id;
+  expect(ordered).toMatch(/^u1\/2\//);
+  expect(after.ids().filter((id) => id === ordered)).toHaveLength(1);
+});
