@@ -3,7 +3,9 @@
  * the run is read.
  *
  * Invariant: however often it is requested, one batch gives one host one run. The run names the
- * batch; once the run is swept, the workflow remembers the batch like any other request.
+ * batch; once the run is swept, the workflow remembers the batch like any other request. The
+ * workflow is not deleted before the batch has noted how the run ended; a batch that has noted a
+ * run gives no other, whatever became of it.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -12,6 +14,7 @@ import {
   pendingWaitOf,
   type RequestId,
   readActor,
+  type WorkflowBatchHost,
   type WorkflowRun,
   WorkflowRunState,
   WorkflowSpecSchema,
@@ -46,8 +49,8 @@ export async function takeSlot(
     const found = await readHostWorkflow(deps, id, record.hostUids[index] ?? '');
     if (found === undefined) return { kind: 'refused', message: `${entry.host} is gone` };
     const { host, kept, expectedRevision } = found;
-    if (kept !== undefined && hasHadSlot(kept.record, record)) {
-      return slotOf(deps, record, id, host, kept.record);
+    if (hasHadSlot(entry, kept?.record, record)) {
+      return slotOf(deps, record, id, host, kept?.record);
     }
     if (record.cancelled !== undefined) return { kind: 'cancelled' };
     const latest = kept === undefined ? undefined : latestRun(kept.record);
@@ -91,14 +94,14 @@ async function slotOf(
   batch: wire.WorkflowBatchRecord,
   id: WorkflowId,
   host: wire.HostRecord,
-  workflow: wire.WorkflowRecord,
+  workflow: wire.WorkflowRecord | undefined,
 ): Promise<SlotState> {
-  const run = runOf(workflow, batch);
+  const run = workflow === undefined ? undefined : runOf(workflow, batch);
   if (run === undefined) {
     if (batch.cancelled !== undefined) return { kind: 'cancelled' };
     return {
       kind: 'refused',
-      message: 'its run timed out and was swept, or its host has changed hands',
+      message: 'its run was swept or deleted before its end was noted, or its host changed hands',
     };
   }
   const shown = await presentRunOf(deps.store, run, host);
@@ -120,9 +123,18 @@ async function slotOf(
   return { kind: 'refused', message };
 }
 
-/** The request is forgotten sooner than its run, and the run may be swept before the request. */
-function hasHadSlot(workflow: wire.WorkflowRecord, batch: wire.WorkflowBatchRecord): boolean {
-  return runOf(workflow, batch) !== undefined || hasApplied(workflow, requestIdOf(batch));
+/**
+ * The request is forgotten sooner than its run, and the run may be swept before the request. The
+ * batch has the run's number once it has read the run.
+ */
+function hasHadSlot(
+  entry: WorkflowBatchHost,
+  workflow: wire.WorkflowRecord | undefined,
+  batch: wire.WorkflowBatchRecord,
+): boolean {
+  const isKnown = (kept: wire.WorkflowRecord) =>
+    runOf(kept, batch) !== undefined || hasApplied(kept, requestIdOf(batch));
+  return entry.run !== '' || (workflow !== undefined && isKnown(workflow));
 }
 
 /** By the uid: an earlier batch may have had the name. */

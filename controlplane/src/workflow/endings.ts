@@ -1,18 +1,28 @@
 /** Cancelling a run, and deleting a workflow. */
 import { fromBinary } from '@bufbuild/protobuf';
 import {
+  batchOfActor,
   failedPrecondition,
   hostRefused,
   type RequestId,
   RunPhase,
+  readActor,
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
 import type { RefusalOfHost, Requester } from '../host/index.ts';
-import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  hasApplied,
+  readRecord,
+  untilWritten,
+  writeRecord,
+} from '../records/index.ts';
+import { hasSlot } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
 import type { WorkflowSnapshot } from './loop.ts';
-import { type WorkflowId, workflowKey, workflowName } from './names.ts';
+import { batchKey, type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { existingWorkflow, type RequestDependencies, reconciledWorkflow } from './read.ts';
 import { endedBy, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
@@ -107,6 +117,7 @@ export async function deleteWorkflow(
     const { record, revision, host } = await existingWorkflow(deps, id);
     check({ record, revision });
     refuseWhileOpen(record, id);
+    await refuseUnread(deps, record);
     const key = workflowKey(id);
     // The request first, so that its repetition finds it in the last revision.
     const marked =
@@ -130,6 +141,25 @@ function refuseWhileOpen(record: wire.WorkflowRecord, id: WorkflowId): void {
   const cancel = `rackwright workflow cancel ${id.hostId} ${id.templateId}`;
   const message = `${run.name} is ${state}; wait for its end, or cancel it: ${cancel}`;
   throw failedPrecondition('WORKFLOW_BUSY', message, { resource: workflowName(id) });
+}
+
+/**
+ * The run alone tells its batch that the host has had its slot: without it, the host would get a
+ * second one. A slot is never given again once its end is noted.
+ */
+async function refuseUnread(
+  { store }: RequestDependencies,
+  record: wire.WorkflowRecord,
+): Promise<void> {
+  for (const { name, batchUid, requestedBy } of keptRuns(record)) {
+    const batchId = batchOfActor(readActor(requestedBy));
+    if (batchId === undefined || batchUid === '') continue;
+    const kept = await readRecord(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
+    if (kept?.record.workflowBatch?.uid !== batchUid) continue;
+    if (!hasSlot(kept.record, record.workflow?.status?.hostUid ?? '')) continue;
+    const message = `${requestedBy} has not noted yet how ${name} ended; try again soon`;
+    throw failedPrecondition('WORKFLOW_BUSY', message, { resource: requestedBy });
+  }
 }
 
 /**

@@ -156,10 +156,10 @@ export const workflowPlants: readonly Plant[] = [
     name: 'secondTurn',
     breaks: 'B2: a batch gives a host one run',
     file: 'controlplane/src/workflow/batch-slot.ts',
-    find: 'return runOf(workflow, batch) !== undefined || hasApplied(workflow, requestIdOf(batch));',
+    find: "return entry.run !== '' || (workflow !== undefined && isKnown(workflow));",
     replace:
-      'return isOpen(runOf(workflow, batch)) || (hasApplied(workflow, requestIdOf(batch)) && ' +
-      'workflow.requestIds.length > 1e9);',
+      'return workflow !== undefined && (isOpen(runOf(workflow, batch)) || ' +
+      "(isKnown(workflow) && entry.run === 'none'));",
     caughtBy: byBatches,
   },
   {

@@ -1353,7 +1353,8 @@ export const WorkflowService: GenService<{
     output: typeof WorkflowSchema;
   },
   /**
-   * DeleteWorkflow removes the workflow and its finished runs; refused while one is under way.
+   * DeleteWorkflow removes the workflow and its finished runs; refused while one is under way, and
+   * until the batch of a run has noted how it ended.
    *
    * @generated from rpc rackwright.v1.WorkflowService.DeleteWorkflow
    */
