@@ -109,6 +109,7 @@ export function slowStore(
     past: (key, limit, from) => read(() => inner.past(key, limit, from)),
     log: inner.log,
     latestRevision: () => read(() => inner.latestRevision()),
+    presentRevision: () => read(() => inner.presentRevision()),
     close: () => inner.close(),
   };
 }

@@ -182,6 +182,10 @@ class ScopedStore implements StateStore {
     return this.#inner.latestRevision();
   }
 
+  presentRevision() {
+    return this.#inner.presentRevision();
+  }
+
   close() {
     return this.#inner.close();
   }

@@ -49,6 +49,7 @@ class Site {
   #held(): StateStore {
     const target = Object.create(this.#store) as StateStore;
     target.latestRevision = () => this.#store.latestRevision();
+    target.presentRevision = () => this.#store.presentRevision();
     target.list = async (prefix, page) =>
       await this.onList(prefix, await this.#store.list(prefix, page));
     target.watch = (from, prefix, signal) => {

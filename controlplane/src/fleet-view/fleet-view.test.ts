@@ -4,7 +4,12 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, HostState, store as wire } from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
-import { openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
+import {
+  openMemoryStore,
+  type StateStore,
+  type StoreRevision,
+  type WatchEvent,
+} from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
 import { untilBroken } from '../following/until-broken.fixture.ts';
 import { type FleetRow, FleetView, type HostConditions } from './index.ts';
@@ -18,6 +23,8 @@ let view: FleetView;
 let breakWatch: (error: Error | 'compacted') => void;
 /** Listings wait for this. */
 let gate: Promise<void>;
+/** What a server answers that does not know the latest writes. */
+let oldRevision: StoreRevision | undefined;
 /** And for this long, by the clock of the view. */
 let listMs: number;
 let said: unknown[];
@@ -25,7 +32,8 @@ let said: unknown[];
 /** The store, with listings and watches that the test controls. */
 function held(inner: StateStore): StateStore {
   const target = Object.create(inner) as StateStore;
-  target.latestRevision = () => inner.latestRevision();
+  target.latestRevision = async () => oldRevision ?? (await inner.latestRevision());
+  target.presentRevision = () => inner.presentRevision();
   target.list = async (prefix, page) => {
     const listing = await inner.list(prefix, page);
     await gate;
@@ -51,6 +59,7 @@ beforeEach(async () => {
   store = await openMemoryStore({ random: seededRandom(1) });
   gate = Promise.resolve();
   listMs = 0;
+  oldRevision = undefined;
   said = [];
   const log = { warn: quiet, info: (fields: unknown) => void said.push(fields) };
   view = new FleetView({ store: held(store), clock, log, retryDelayMs });
@@ -103,6 +112,16 @@ test('a caller that has waited sees what was written before, of any kind', async
   await during(view.caughtUp());
   expect(inRack('racks/r1')).toEqual([]);
   expect(view.counts().hosts).toBe(1);
+});
+
+test('a caller sees what was written before, though an old revision is read for it', async () => {
+  await put('a', 'racks/r1');
+  await during(view.caughtUp());
+  oldRevision = await store.latestRevision();
+  breakWatch(new Error('lost'));
+  await put('b', 'racks/r1');
+  const seen = view.caughtUp().then(() => inRack('racks/r1'));
+  expect(await during(seen, 2 * retryDelayMs)).toEqual(['a', 'b']);
 });
 
 test('while the view is built it says from time to time how far that has come', async () => {

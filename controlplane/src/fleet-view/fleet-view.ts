@@ -125,7 +125,7 @@ export class FleetView {
   async caughtUp(): Promise<void> {
     const { store, clock } = this.#deps;
     await answered(this.start());
-    const wanted = await answered(store.latestRevision());
+    const wanted = await answered(store.presentRevision());
     if (this.#revision >= wanted) return;
     await new Promise<void>((resolve, reject) => {
       const cancel = clock.after(waitMsMax, () => {

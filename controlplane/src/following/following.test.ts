@@ -23,6 +23,7 @@ let stopping: AbortController;
 function held(inner: StateStore): StateStore {
   const target = Object.create(inner) as StateStore;
   target.latestRevision = () => inner.latestRevision();
+  target.presentRevision = () => inner.presentRevision();
   target.list = (prefix, page) =>
     (listings.shift() ?? ((listing) => listing))(inner.list(prefix, page));
   target.watch = (from, prefix, signal) => {

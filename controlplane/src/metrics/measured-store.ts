@@ -10,6 +10,7 @@ export const storeCalls = [
   'history',
   'past',
   'latestRevision',
+  'presentRevision',
   'append',
   'back',
 ] as const;
@@ -57,6 +58,7 @@ export function measuredStore(
     past: (...of) => timed('past', inner.past(...of)),
     log,
     latestRevision: () => timed('latestRevision', inner.latestRevision()),
+    presentRevision: () => timed('presentRevision', inner.presentRevision()),
     ...(inner.copyTo === undefined ? {} : { copyTo: (path) => inner.copyTo?.(path) ?? gone() }),
     ...(inner.publish === undefined
       ? {}

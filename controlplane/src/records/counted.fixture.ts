@@ -56,6 +56,7 @@ export function countedStore(inner: StateStore): Counted {
   };
   store.watch = (...given) => inner.watch(...given);
   store.latestRevision = () => inner.latestRevision();
+  store.presentRevision = () => inner.presentRevision();
   store.close = () => inner.close();
   store.log = inner.log;
   return { store, cost };

@@ -180,6 +180,8 @@ export interface StateStore {
    * Every change of a key under `prefix` (as `list`) with a revision greater than `from`, until
    * the iteration is left, `signal` is aborted or the store is closed: these end it normally.
    * The same change may come twice after a reconnection, then followed by all later ones again.
+   * A watch of everything (`''`) reaches each answer of `presentRevision`: it also shows changes of
+   * a driver's own keys, which no listing has.
    * Throws `invalidPrefix`, `invalidRevision`, `closed`, `incarnationChanged`.
    */
   watch(from: StoreRevision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent>;
@@ -200,8 +202,19 @@ export interface StateStore {
   /** The log (S8). */
   readonly log: EntryLog;
 
-  /** The revision of the store's last write, 0 or more; agents compare it after a restore. */
+  /**
+   * A revision that the store has reached, 0 or more: that of its last write or, as `asOf` of a
+   * read, an older one. It costs no write.
+   */
   latestRevision(): Promise<StoreRevision>;
+
+  /**
+   * At least the revision of every write that was acknowledged before this call, by any process. A
+   * store of several servers may have to write for it, so it is for questions that an old answer
+   * would decide wrongly. Calls at the same time share one write. Throws `unavailable`, `closed`,
+   * `incarnationChanged`.
+   */
+  presentRevision(): Promise<StoreRevision>;
 
   /**
    * Writes the whole store, as it is at one moment, into a file that is there and empty, while it

@@ -146,7 +146,7 @@ async function createCredential(
   const time = timestampFromMs(deps.clock.nowMs());
   // Higher than every version of a deleted credential of this name: no version exceeds the revision
   // at which it was written. Agents drop a version that is older than the one they have.
-  const version = BigInt(await answered(deps.store.latestRevision())) + 1n;
+  const version = BigInt(await answered(deps.store.presentRevision())) + 1n;
   const record = create(wire.CredentialRecordSchema, {
     credential: {
       name,

@@ -50,7 +50,8 @@ export async function recordHello(
 ): Promise<HelloOutcome> {
   const { store, hosts, clock, trust } = deps;
   const { incarnation } = store;
-  const position = { incarnation, revision: asRevision(await store.latestRevision()) };
+  // An old answer would look like a store that has lost what the agent has seen.
+  const position = { incarnation, revision: asRevision(await store.presentRevision()) };
   const hostName = (uid: HostUid) => `hosts/${hosts.hostIdOfUid(uid, rackId) ?? uid}`;
   const trusted = await trustedBy(hello, trust);
   let outcome = noRack;

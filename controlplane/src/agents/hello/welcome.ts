@@ -60,7 +60,8 @@ export async function welcomeTo(
   return create(agent.WelcomeSchema, {
     sessionId: facts.sessionId,
     incarnation: store.incarnation,
-    revision: asRevision(await store.latestRevision()),
+    // The agent refuses a store that has less than it has seen.
+    revision: asRevision(await store.presentRevision()),
     heartbeatIntervalMs: timing.heartbeatIntervalMs,
     idleHeartbeatIntervalMs: timing.idleHeartbeatIntervalMs,
     directives,

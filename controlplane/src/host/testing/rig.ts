@@ -297,6 +297,7 @@ function breakable(inner: StateStore, deaf: boolean): { store: StateStore; break
     past: (key, limit, from) => inner.past(key, limit, from),
     log: inner.log,
     latestRevision: () => inner.latestRevision(),
+    presentRevision: () => inner.presentRevision(),
     close: () => inner.close(),
     async *watch(from, prefix, signal) {
       const own = new AbortController();

@@ -192,6 +192,7 @@ const closing: ConformanceCase = {
     await refused('closed', () => first.history('hosts.a'));
     await refused('closed', () => first.watch(0, ''));
     await refused('closed', () => first.latestRevision());
+    await refused('closed', () => first.presentRevision());
     await first.close();
   },
 };

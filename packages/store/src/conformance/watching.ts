@@ -40,6 +40,29 @@ const everyChangeInOrder: ConformanceCase = {
   },
 };
 
+const presentIsReached: ConformanceCase = {
+  name: 'answers a present revision that no write before is above, and a watch of all reaches it',
+  async run(subject, limits) {
+    const { first, second } = subject;
+    const start = await first.latestRevision();
+    const written = revisionOf(await first.put('hosts.a', bytes('one'), 'absent'));
+    const present = await second.presentRevision();
+    assert.ok(present >= written, `revision ${present} was present after ${written}`);
+    const together = await Promise.all(Array.from({ length: 9 }, () => second.presentRevision()));
+    assert.ok(Math.min(...together) >= present, `revision ${together} was present later`);
+    const last = await first.presentRevision();
+    const seen = await eventsUntil(second.watch(start, ''), last, subject, limits);
+    assert.equal(seen.filter(({ kind }) => kind === 'compacted').length, 0);
+    const keys = (await first.list('')).entries.map(({ key }) => key);
+    assert.deepEqual(keys, ['hosts.a'], 'the question is no value');
+    const below = second.watch(start, 'hosts');
+    const next = revisionOf(await first.put('hosts.a', bytes('two'), written));
+    assert.ok(next > written && next >= last, `revision ${next} came after ${last}`);
+    const hosts = withoutRepeats(await eventsUntil(below, next, subject, limits)).map(line);
+    assert.deepEqual(hosts, [`put hosts.a one @${written}`, `put hosts.a two @${next}`]);
+  },
+};
+
 const liveWatch: ConformanceCase = {
   name: 'shows changes to a watcher that is already waiting, under its prefix only',
   async run(subject, limits) {
@@ -209,6 +232,7 @@ function byRevision(lines: readonly string[]): string[] {
 
 export const watchingCases: readonly ConformanceCase[] = [
   everyChangeInOrder,
+  presentIsReached,
   liveWatch,
   listThenWatch,
   watchFromThePast,

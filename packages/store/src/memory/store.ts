@@ -173,6 +173,10 @@ class MemoryStore implements StateStore {
     return this.#disk.latest();
   }
 
+  presentRevision(): Promise<StoreRevision> {
+    return this.latestRevision();
+  }
+
   async close(): Promise<void> {
     this.#forgetDisk();
     this.#wakeUp.end();

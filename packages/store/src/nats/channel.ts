@@ -10,7 +10,8 @@ import type {
   StreamInfo,
 } from '@nats-io/jetstream';
 import { errorText } from '@rackwright/platform';
-import type { StoreRevision, WriteId } from '../contract.ts';
+import { asWriteId, type StoreRevision, type WriteId } from '../contract.ts';
+import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import type { StoredChange } from '../write.ts';
 import { publishFailure } from './failures.ts';
 import {
@@ -22,6 +23,14 @@ import {
   subjectOf,
 } from './message.ts';
 import type { Timeline } from './timeline.ts';
+
+/**
+ * The key of marks. The bucket keeps the last `HISTORY_PER_KEY` of them, which are empty; a watch
+ * of everything shows them, and no other.
+ */
+export const MARK_KEY = `${RESERVED_FIRST_SEGMENT}.present`;
+const MARK_ID = asWriteId('mark');
+const noValue = new Uint8Array();
 
 export type PublishOutcome =
   | { readonly kind: 'stored'; readonly revision: StoreRevision }
@@ -71,6 +80,19 @@ export class BucketChannel {
         ? { kind: 'uncertain', reason: errorText(error) }
         : { kind: failure };
     }
+  }
+
+  /**
+   * Stores a mark, and returns its revision. Only a leader that has a majority can, and its stream
+   * then has every acknowledged write. Throws the client's error.
+   */
+  async mark(): Promise<StoreRevision> {
+    const stored = await this.#client.publish(subjectOf(this.bucket, MARK_KEY), noValue, {
+      headers: changeHeaders('put', MARK_ID, 0),
+      timeout: this.#attemptTimeoutMs,
+      expect: { streamName: streamName(this.bucket) },
+    });
+    return stored.seq;
   }
 
   /** The key's last change. Throws the client's error. */

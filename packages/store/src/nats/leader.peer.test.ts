@@ -1,10 +1,21 @@
-/** The loss of the bucket's leader, by SIGKILL, under writers and a watcher. */
+/**
+ * The loss of the bucket's leader, by SIGKILL, under writers and a watcher; and a leader that has
+ * lost the others.
+ */
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { bytes, eventsUntil, text, USUAL_LIMITS, withoutRepeats } from '../conformance/subject.ts';
+import {
+  bytes,
+  eventsUntil,
+  revisionOf,
+  text,
+  USUAL_LIMITS,
+  withoutRepeats,
+} from '../conformance/subject.ts';
 import { HISTORY_PER_KEY, type StateStore, type WriteResult } from '../contract.ts';
 import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
-import { natsSubject } from './subject.ts';
+import { openNatsStore } from './open.ts';
+import { clusterOptions, natsSubject } from './subject.ts';
 
 /** Fewer than the history keeps, so that a watcher that is late still sees every change. */
 const ROUNDS = HISTORY_PER_KEY - 4;
@@ -86,4 +97,26 @@ test('a killed leader loses no acknowledged write; a race has one winner', async
   expect(shown).toHaveLength(ROUNDS * KEYS);
   expect(new Map(shown)).toEqual(new Map([...acknowledged].sort(([a], [b]) => a - b)));
   await subject.dispose();
+});
+
+test('a leader without a majority answers reads, and no present revision', async (context) => {
+  const reason = serverMissing();
+  if (reason !== undefined) context.skip(reason);
+  await cluster.startAll();
+  const options = { ...clusterOptions(cluster), callTimeoutMs: 40_000 };
+  const first = await openNatsStore(options);
+  const written = await certain(first, 'hosts.a', 'one', 'absent');
+  await first.close();
+  const led = await leader();
+  const servers = [cluster.addresses[cluster.names.indexOf(led)] ?? ''];
+  const store = await openNatsStore({ ...options, servers, callTimeoutMs: 4_000 });
+  expect(await store.presentRevision()).toBeGreaterThanOrEqual(revisionOf(written));
+  const before = await store.latestRevision();
+
+  await cluster.kill(cluster.names.filter((name) => name !== led));
+  const present = store.presentRevision();
+  present.catch(() => undefined);
+  expect(await store.latestRevision()).toBeGreaterThanOrEqual(before);
+  await expect(present).rejects.toMatchObject({ code: 'unavailable' });
+  await store.close();
 });

@@ -3,7 +3,8 @@
  *
  * Revisions are the stream's sequence numbers. The stream's leader answers reads. A leader that was
  * deposed and has not noticed may give an old answer, so `asOf` of every answer names its revision.
- * Compare-and-set goes through the leader and a majority and is exact.
+ * Compare-and-set goes through the leader and a majority and is exact; so is `presentRevision`,
+ * which stores an empty mark.
  *
  * N1 The stream's incarnation is compared whenever its settings are at hand: at opening, after each
  *    reconnection, on list, watch and latestRevision. Another incarnation ends the handle.
@@ -56,6 +57,7 @@ import { KeyIndex } from './key-index.ts';
 import { subjectsUnder } from './message.ts';
 import type { MessageChannel } from './messages.ts';
 import { retryDelayMs } from './options.ts';
+import { SharedAnswer } from './shared-answer.ts';
 import { SortedKeys } from './sorted-keys.ts';
 import { followKeys, type WatchPath, watchStream } from './watching.ts';
 import { carryWrite, changesBack, type WriteRequest } from './writing.ts';
@@ -90,6 +92,7 @@ export class NatsStore implements StateStore {
   readonly #wakeUp = new WakeUp();
   readonly #calls = new Set<Promise<unknown>>();
   readonly #keys: KeyIndex;
+  readonly #present = new SharedAnswer(() => this.#mark());
   #failure: StoreError | undefined;
   #closing: Promise<void> | undefined;
 
@@ -219,6 +222,20 @@ export class NatsStore implements StateStore {
     const info = await this.#read(() => this.#opened.channel.info());
     this.#checkIncarnation(incarnationOf(info.config));
     return info.state.last_seq;
+  }
+
+  async presentRevision(): Promise<StoreRevision> {
+    this.#checkOpen();
+    return this.#present.get();
+  }
+
+  /** A stream on one server cannot have another leader, so its answer is the present one. */
+  async #mark(): Promise<StoreRevision> {
+    const { channel } = this.#opened;
+    const info = await this.#read(() => channel.info());
+    this.#checkIncarnation(incarnationOf(info.config));
+    if (info.config.num_replicas === 1) return info.state.last_seq;
+    return this.#read(() => channel.mark());
   }
 
   publish(message: PublishedMessage): Promise<void> {

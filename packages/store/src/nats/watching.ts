@@ -14,6 +14,7 @@ import {
 import { HISTORY_PER_KEY, type StoreRevision, type WatchEvent } from '../contract.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { GapGuard, publicChange, type StoredChange } from '../write.ts';
+import { MARK_KEY } from './channel.ts';
 import { changeOf, keyOf, streamName, subjectsUnder } from './message.ts';
 import { retryDelayMs } from './options.ts';
 
@@ -69,7 +70,8 @@ export async function* watchStream(
       position = message.seq;
       attempt = 1;
       const key = keyOf(path.bucket, message.subject);
-      if (key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) continue;
+      const isMark = key === MARK_KEY && prefix === '';
+      if (!isMark && key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) continue;
       const change = changeOf(key, message.seq, message.data, message.headers);
       if (!guard.follows(change)) {
         yield { kind: 'compacted', reason: 'trimmed' };

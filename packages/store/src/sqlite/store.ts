@@ -215,6 +215,10 @@ class SqliteStore implements StateStore {
     return this.#read(() => this.#database.latest());
   }
 
+  presentRevision(): Promise<StoreRevision> {
+    return this.latestRevision();
+  }
+
   async close(): Promise<void> {
     while (this.#pending.length > 0) this.#commitGroup();
     this.#end();

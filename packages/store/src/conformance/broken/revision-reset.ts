@@ -37,6 +37,7 @@ export const revisionReset: BrokenStore = {
           watch: (from, prefix, signal) => shown(good.watch(from + base, prefix, signal), base),
           history: async (key) => (await good.history(key)).map((each) => lowered(each, base)),
           latestRevision: async () => (await good.latestRevision()) - base,
+          presentRevision: async () => (await good.presentRevision()) - base,
         });
       },
     );

@@ -31,6 +31,7 @@ export function altered(good: StateStore, changed: Partial<StateStore>): StateSt
     past: (key, limit, from) => good.past(key, limit, from),
     log: good.log,
     latestRevision: () => good.latestRevision(),
+    presentRevision: () => good.presentRevision(),
     close: () => good.close(),
     ...changed,
   };
