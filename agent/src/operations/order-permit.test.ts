@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import type { BmcTransient } from '@rackwright/bmc';
 import { BmcIdentitySchema } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
@@ -9,15 +10,14 @@ const free = { leaseValid: () => true, brake: () => undefined };
 const own = { serial: 'HOST-1' };
 const request = { expectedIdentity: create(BmcIdentitySchema, own) };
 
-/** The end of the attempt; undefined: the order is permitted. */
+/** The end of the attempt, or why it waits; undefined: the order is permitted. */
 function endOf(
   context: Pick<OperationContext, 'leaseValid' | 'brake'>,
   seen: { readonly serial: string },
   done: readonly string[] = [],
-): FinalResult | undefined {
+): FinalResult | BmcTransient | undefined {
   try {
-    permitEachOrder(request, context)(seen, done);
-    return undefined;
+    return permitEachOrder(request, context)(seen, done);
   } catch (error) {
     if (error instanceof AttemptEnd) return error.result;
     throw error;
@@ -38,13 +38,12 @@ test.each([[[]], [['delete RAID0 of 1 drives']]])(
   },
 );
 
-test('an order that the lease forbids may be ordered anew only while nothing was changed', () => {
+test('an order that the lease forbids ends the attempt first, and waits after a change', () => {
   const ended = { ...free, leaseValid: () => false };
   const frozen = { ...ended, brake: () => ({ text: 'a fire drill' }) };
   expect(endOf(ended, own)).toMatchObject({ kind: 'retryAfter', reason: 'invalidState' });
   expect(endOf(frozen, own)).toMatchObject({ kind: 'retryAfter', reason: 'frozen' });
   expect(endOf(frozen, own, ['delete it'])).toMatchObject({
-    ...{ kind: 'failed', type: 'stillPending' },
-    message: 'It was stopped after "delete it": a fire drill',
+    ...{ kind: 'transient', reason: 'busy', message: 'a fire drill' },
   });
 });

@@ -2,26 +2,32 @@
  * Permits each order of a step that destroys data on its own (R11): by lease, brake and the BMC's
  * identity. Such a step reads and waits between its orders, and all three may change meanwhile.
  */
-import type { BeforeOrder } from '@rackwright/bmc';
-import type { FailedAttempt, RetryAfter } from '@rackwright/results';
+import { type BeforeOrder, transient } from '@rackwright/bmc';
+import type { FailedAttempt } from '@rackwright/results';
 import { AttemptEnd, type OperationContext, withheld } from '../session/index.ts';
-import { failure, identityToWire } from './bmc-access.ts';
+import { identityToWire } from './bmc-access.ts';
 import { type ExpectingBmc, strangerIn } from './expected-bmc.ts';
 
-/** Ends the attempt at an order that is not permitted. */
+/**
+ * Ends the attempt at an order to another BMC. Without a lease, it ends the attempt only while
+ * nothing was changed: then the step can simply be ordered again. A later order waits for the
+ * lease, as each step under way does.
+ */
 export function permitEachOrder(
   request: ExpectingBmc,
   context: Pick<OperationContext, 'leaseValid' | 'brake'>,
 ): BeforeOrder {
   return (seen, done) => {
-    const end = strangerIn(request, identityToWire(seen)) ?? withheld(context);
-    if (end === undefined) return;
-    // Only while nothing was changed may the step simply be ordered anew.
-    throw new AttemptEnd(done.length === 0 ? end : halfWay(end, done));
+    const stranger = strangerIn(request, identityToWire(seen));
+    if (stranger !== undefined) throw new AttemptEnd(stoppedAfter(done, stranger));
+    const reason = withheld(context);
+    if (reason === undefined) return undefined;
+    if (done.length === 0) throw new AttemptEnd(reason);
+    return transient('busy', reason.message);
   };
 }
 
-function halfWay(end: FailedAttempt | RetryAfter, done: readonly string[]): FailedAttempt {
-  const message = `It was stopped after "${done.join('", "')}": ${end.message}`;
-  return end.kind === 'failed' ? { ...end, message } : failure('stillPending', message);
+function stoppedAfter(done: readonly string[], end: FailedAttempt): FailedAttempt {
+  if (done.length === 0) return end;
+  return { ...end, message: `It was stopped after "${done.join('", "')}": ${end.message}` };
 }

@@ -301,10 +301,11 @@ export type TellUpdate = (percent: number, state: string) => void;
 
 /**
  * Called right before each order that destroys data. It throws when the order must not be sent, and
- * the call ends with that error. `seen`: the identity of the BMC that would get the order. `done`:
- * the changes that were made before, in words.
+ * the call ends with that error. It returns why the order must not be sent yet: then it is called
+ * again later. `seen`: the identity of the BMC that would get the order. `done`: the changes that
+ * were made before, in words.
  */
-export type BeforeOrder = (seen: BmcIdentity, done: readonly string[]) => void;
+export type BeforeOrder = (seen: BmcIdentity, done: readonly string[]) => BmcTransient | undefined;
 
 export interface VolumeHooks {
   readonly tell: TellUpdate;

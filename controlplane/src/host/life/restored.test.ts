@@ -15,6 +15,7 @@ import {
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
+import type { HostRequest } from '../pass/types.ts';
 import { disklessHost, erased, statusOf, virtioDisk } from '../testing/bench.ts';
 import {
   type Connecting,
@@ -383,7 +384,10 @@ describe('a host whose use in the lost stretch nobody knows', () => {
     expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual([]);
   });
 
-  test('is not switched nor erased for a deletion that the backup remembers', async () => {
+  test.each<HostRequest>([
+    { kind: 'retry' },
+    { kind: 'delete', mode: DeletionMode.NORMAL, reason: 'sold' },
+  ])('is not switched nor erased for a deletion of the backup before $kind', async (asked) => {
     const { rig, replica, plain } = await started({ goal: HostGoal.MANAGEABLE });
     await plain.report(proved());
     await replica.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: 'it is in use' });
@@ -400,7 +404,7 @@ describe('a host whose use in the lost stretch nobody knows', () => {
     const told = await rig.during(replica.hosts.explain('h1'));
     expect(told?.headline).toContain('neither switched off nor erased');
     expect(told?.unblock.join()).toContain('rackwright host retry h1');
-    await replica.request({ kind: 'retry' });
+    await replica.request(asked);
     await third.beat(3_000);
     expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual(['setPower']);
   });

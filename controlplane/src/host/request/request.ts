@@ -61,8 +61,11 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
   if (requestId === undefined && isAborting(pass, request)) return undefined;
   pass.record.requestIds = withApplied(pass.record.requestIds, requestId, isCreation);
   if (request.kind === 'delete' && isDeletionRequested(pass, request)) {
+    const hasChecked = pass.record.lookFirstSince !== undefined;
     // The plan differs from the failed one: an edited plan is tried at once.
-    if (request.plan !== undefined) delete pass.status.backoff;
+    if (request.plan !== undefined || hasChecked) delete pass.status.backoff;
+    // Who asks for it again has checked (`restored.ts`, G3).
+    delete pass.record.lookFirstSince;
     return undefined;
   }
   const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;

@@ -108,6 +108,18 @@ test('an upgrade to force waits for a hanging call no longer than its share', ()
   ]);
 });
 
+test('force names the restored store as the reason why the BMC was not asked', () => {
+  const host = provisioned();
+  host.context = { ...host.context, restored: 'a restored store is not accepted' };
+  host.request(force);
+  pass(host, callMs);
+  const [power] = abandonedIn(pass(host, callMs))?.leftBehind ?? [];
+  expect(power).toBe(
+    'power: the host could not be switched off: it was not ordered: ' +
+      'a restored store is not accepted',
+  );
+});
+
 test('the agent of another replica is waited for as well, for as long', () => {
   const host = switchingOff(normal);
   host.context = { ...host.context, session: undefined, sessionElsewhere: true };

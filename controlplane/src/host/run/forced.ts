@@ -36,9 +36,13 @@ export function limitCall(pass: Pass): void {
 
 /** Why a forced removal no longer waits for the present call; undefined while it waits. */
 export function whyNotWaited(pass: PassView): string | undefined {
-  const { session, sessionElsewhere, timing } = pass.context;
+  const { session, sessionElsewhere, timing, restored } = pass.context;
   if (session === undefined && !sessionElsewhere) return 'the agent of the rack is not connected';
   if (!hasPassed(pass, pass.record.forcedUntil)) return undefined;
+  const { operation } = pass.record;
+  if (restored !== undefined && operation !== undefined && operation.sentTo === undefined) {
+    return `it was not ordered: ${restored}`;
+  }
   return `no answer within ${timing.forcedCallTimeoutMs / 1_000} s`;
 }
 

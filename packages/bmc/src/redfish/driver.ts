@@ -119,10 +119,11 @@ export class RedfishDriver implements BmcDriver {
 
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#inCalls<BmcAssertion>(async (governed) => {
-      const result = await governed((talk) => this.#tellPower(talk, state, state, signal));
+      const order = { by: state, isSent: false };
+      const result = await governed((talk) => this.#tellPower(talk, state, order, signal));
       if (result.kind === 'ok' && result.value === 'holds')
         return ok({ changed: false, notes: [] });
-      if (result.kind !== 'ok' && !mayHaveHappened(result)) return result;
+      if (result.kind !== 'ok' && !(order.isSent && mayHaveHappened(result))) return result;
       const { clock, readBack } = this.#parts;
       const read = () => governed((talk) => this.#readPower(talk, signal));
       const after = await readUntil(clock, readBack, read, (seen) => seen === state, signal);
@@ -143,7 +144,8 @@ export class RedfishDriver implements BmcDriver {
   softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
     return this.#once(
       async (talk) => {
-        const result = await this.#tellPower(talk, 'off', 'softOff', signal);
+        const order = { by: 'softOff' as const, isSent: false };
+        const result = await this.#tellPower(talk, 'off', order, signal);
         return result.kind === 'ok' ? ok({ asked: result.value === 'told' }) : result;
       },
       signal,
@@ -243,8 +245,7 @@ export class RedfishDriver implements BmcDriver {
       this.#once(async (talk) => {
         const seen = await this.#identity(talk, signal);
         if (seen.kind !== 'ok') return seen;
-        beforeOrder(seen.value, done);
-        return send(talk);
+        return beforeOrder(seen.value, done) ?? send(talk);
       }, signal);
     const fresh = this.#fresh(signal);
     const apply = (system: Resource, calls: ActCalls) =>
@@ -372,7 +373,7 @@ export class RedfishDriver implements BmcDriver {
   async #tellPower(
     talk: Conversation,
     state: PowerState,
-    by: PowerState | 'softOff',
+    order: { readonly by: PowerState | 'softOff'; isSent: boolean },
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<'holds' | 'told'>> {
     const system = await this.#system(talk, signal);
@@ -390,8 +391,9 @@ export class RedfishDriver implements BmcDriver {
       if (choices.kind === 'transient') return choices;
       if (choices.kind === 'ok') types = resetTypes(choices.value.body);
     }
-    const type = resetTypeFor(by, types);
+    const type = resetTypeFor(order.by, types);
     if (type.kind !== 'ok') return type;
+    order.isSent = true;
     const result = await talk.post(reset.path, { ResetType: type.value }, signal);
     return result.kind === 'ok' ? ok('told') : result;
   }

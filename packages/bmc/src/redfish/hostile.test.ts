@@ -264,6 +264,29 @@ describe('an answer', () => {
   });
 });
 
+test('a power change that was never ordered is not called made by a later reading', async () => {
+  const { client } = serviceOf({ ...basics, 'GET /s/1': { body: { PowerState: 'Off' } } });
+  const trouble = serviceOf({ ...basics, 'GET /s/1': { status: 500 } });
+  const requests: HttpsRequest[] = [];
+  const flaky: HttpClient = {
+    peer: (...to) => {
+      const [well, ill] = [client.peer(...to), trouble.client.peer(...to)];
+      const request = async (one: HttpsRequest) => {
+        const isFirst = requests.every(({ path }) => path !== '/s/1');
+        requests.push(one);
+        return await (isFirst ? ill : well).request(one);
+      };
+      return { ...well, request };
+    },
+  };
+  const parts = { client: flaky, readBack };
+  const driver = driverFor({ address: '192.0.2.1', port: 443 }, { parts });
+  expect(kindOf(await driver.setPower('off'))).toBe('trouble');
+  expect(requests.map(({ method }) => method)).not.toContain('PATCH');
+  expect(requests.filter(({ path }) => path === '/s/1')).toHaveLength(1);
+  expect(await driver.setPower('off')).toMatchObject({ value: { changed: false } });
+});
+
 test('a credential that cannot be sent is refused before anything is', async () => {
   for (const target of [{ user: 'a:b' }, { password: '' }, { password: 'x\ny' }]) {
     const { client, requests } = serviceOf(basics);

@@ -1,7 +1,7 @@
 /** RAID volumes, with the simulated BMC over real sockets. */
 import type { RedfishBmcOptions } from '@rackwright/sim/redfish';
 import { afterEach, expect, test } from 'vitest';
-import type { BeforeOrder, VolumeHooks, VolumeOrder } from '../driver.ts';
+import { type BeforeOrder, transient, type VolumeHooks, type VolumeOrder } from '../driver.ts';
 import { Governor } from '../governor.ts';
 import { defaultGovernorLimits } from '../governor-state.ts';
 import { clock, driverFor, machineIdentity, readBack, startHost } from './rig.fixture.ts';
@@ -44,7 +44,11 @@ const order: VolumeOrder = {
 
 type Changes = Pick<Partial<RedfishBmcOptions>, 'habits' | 'fault' | 'raid'>;
 
-async function start({ habits, ...others }: Changes = {}, limits = volumes) {
+async function start(
+  { habits, ...others }: Changes = {},
+  limits = volumes,
+  answer: BeforeOrder = () => undefined,
+) {
   const { bmc } = await startHost({
     inventory,
     raid,
@@ -60,7 +64,10 @@ async function start({ habits, ...others }: Changes = {}, limits = volumes) {
   const permitted: Parameters<BeforeOrder>[] = [];
   const hooks: VolumeHooks = {
     tell: (percent) => void told.push(percent),
-    beforeOrder: (...asked) => void permitted.push(asked),
+    beforeOrder: (...asked) => {
+      permitted.push(asked);
+      return answer(...asked);
+    },
   };
   const apply = (more: Partial<VolumeOrder> = {}) =>
     driver.applyVolumes({ ...order, ...more }, hooks);
@@ -90,6 +97,29 @@ test('each order is permitted before it is sent, by the BMC and what was done', 
     [seen, []],
     [seen, ['delete RAID0 of 1 drives']],
   ]);
+});
+
+test('an order that is not permitted yet waits, and the changes are made once it is', async () => {
+  let refusals = 2;
+  const { bmc, apply, permitted } = await start({}, patient, (_, done) => {
+    if (done.length === 0 || refusals === 0) return undefined;
+    refusals -= 1;
+    return transient('busy', 'the rack is frozen');
+  });
+  expect(await apply()).toMatchObject({ kind: 'ok', value: { changed: true } });
+  expect(bmc.volumes()).toEqual({ orders: 2, layout: after });
+  expect(permitted).toHaveLength(4);
+});
+
+test('an order that is never permitted ends as pending, with what it waited for', async () => {
+  const { bmc, apply } = await start({}, volumes, (_, done) =>
+    done.length === 0 ? undefined : transient('busy', 'the rack is frozen'),
+  );
+  expect(await apply()).toMatchObject({
+    type: 'stillPending',
+    backendText: 'the rack is frozen',
+  });
+  expect(bmc.volumes().orders).toBe(1);
 });
 
 test('volumes of every page of the list count, so none stays that nobody wants', async () => {
@@ -218,7 +248,7 @@ test.each<readonly [Changes, Partial<VolumeOrder>, object]>([
 test('a BMC without volumes does not support them', async () => {
   const { bmc } = await startHost({ inventory });
   closers.push(() => bmc.close());
-  const hooks = { tell: () => {}, beforeOrder: () => {} };
+  const hooks = { tell: () => {}, beforeOrder: () => undefined };
   const refused = await driverFor(bmc).applyVolumes(order, hooks);
   expect(refused).toMatchObject({ type: 'unsupported' });
 });

@@ -9,7 +9,8 @@
  * 3. A volume is identified by its RAID type and its drives, never by its number or its name, which
  *    services reuse for the next one. Only what is read back counts.
  * 4. A drive that is passed through is no RAID and is left alone.
- * 5. The caller permits each order right before it is sent, also when it is sent again.
+ * 5. The caller permits each order right before it is sent, also when it is sent again. It may let
+ *    an order after the first one wait.
  */
 import { pause } from '@rackwright/platform';
 import {

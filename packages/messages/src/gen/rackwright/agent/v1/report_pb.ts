@@ -597,8 +597,8 @@ export type WrittenImage = Message<"rackwright.agent.v1.WrittenImage"> & {
   firmware: string;
 
   /**
-   * The boot entry that UEFI firmware tries first, "Boot0003"; empty: none was made, as
-   * boot_entry_problem says where one was to be.
+   * The boot entry of the image, "Boot0003": first in the order of UEFI, or behind the network where
+   * that has to stay first. Empty: none was made, as boot_entry_problem says where one was to be.
    *
    * @generated from field: string boot_entry = 14;
    */
