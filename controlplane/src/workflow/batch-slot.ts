@@ -160,13 +160,14 @@ function hasEnded(run: WorkflowRun, host: wire.HostRecord): boolean {
 }
 
 function orderOf(record: wire.WorkflowBatchRecord): Omit<RunOrder, 'use'> {
-  const { workflowBatch: batch, createdBy } = record;
+  const { workflowBatch: batch, createdBy, templateDigest } = record;
   return {
     requestedBy: readActor(batch?.name ?? ''),
     actor: readActor(createdBy),
     ownerUid: batch?.uid ?? '',
     variables: variablesOf(record),
     requestId: requestIdOf(record),
+    templateDigest,
     plan: undefined,
   };
 }

@@ -42,7 +42,7 @@ function workflow(disabled = false): wire.WorkflowRecord {
   return acceptRun(
     made,
     id,
-    { ...by, requestId: 'r1', plan: undefined, use: useOf(hostWith()) },
+    { ...by, requestId: 'r1', templateDigest: 'd1', plan: undefined, use: useOf(hostWith()) },
     nowMs,
   );
 }
@@ -71,6 +71,7 @@ const around = (changes: Partial<DecisionContext> = {}): DecisionContext => ({
   host: hostWith(),
   finished: [],
   ownerGone: false,
+  sourceBy: undefined,
   render: () => ({ kind: 'ok', order }),
   ...changes,
 });
@@ -80,6 +81,20 @@ const stateAfter = (action: WorkflowAction) =>
 
 test('a pending run that nothing keeps is started', () => {
   expect(decide(workflow(), id, around())).toEqual({ kind: 'start', order });
+});
+
+test('a run starts in the name of who has changed the template since it was asked for', () => {
+  const changed = { ...order, templateDigest: 'd2' };
+  const render = () => ({ kind: 'ok', order: changed }) as const;
+  const own = around({ render, sourceBy: userActor('a') });
+  expect(decide(workflow(), id, own).kind).toBe('start');
+  expect(decide(workflow(), id, around({ render })).kind, 'unknown since when').toBe('start');
+  const others = around({ render, sourceBy: userActor('b') });
+  const action = decide(workflow(), id, others);
+  if (action.kind !== 'write') throw new Error(action.kind);
+  expect(action.record.actor).toBe('user:b');
+  expect(latestRun(action.record)?.requestedBy).toBe('user:b');
+  expect(decide(action.record, id, others)).toEqual({ kind: 'start', order: changed });
 });
 
 test('a run that the host carries already is noted, never ordered again, also once ended', () => {
@@ -157,7 +172,7 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
         record = acceptRun(
           ended,
           id,
-          { ...by, requestId: '', plan: undefined, use: useOf(hostWith()) },
+          { ...by, requestId: '', templateDigest: 'd1', plan: undefined, use: useOf(hostWith()) },
           nowMs,
         );
       }

@@ -7,10 +7,13 @@
  *    §6).
  * 2. A run that the host already has is never started again: the host's own record is read before
  *    anything is ordered.
- * 3. A pending run ends at its stored deadline, whatever it waits for.
+ * 3. A run starts in the name of who asked for these steps: another's change of the template since
+ *    makes it a run of that other.
+ * 4. A pending run ends at its stored deadline, whatever it waits for.
  */
 import { equals } from '@bufbuild/protobuf';
 import {
+  type Actor,
   asWorkflowRunNumber,
   type PendingWait,
   type Run,
@@ -24,6 +27,7 @@ import {
 import { isInUseOf, occupiedText } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
+  askedBy,
   dropRuns,
   endedAs,
   endedBy,
@@ -44,6 +48,8 @@ export interface DecisionContext {
   readonly finished: readonly Run[];
   /** The batch that owns the latest run is gone. */
   readonly ownerGone: boolean;
+  /** Who has last changed the template's source; undefined: unknown, or nobody. */
+  readonly sourceBy: Actor | undefined;
   /** The template rendered for the latest run; read only when the run is about to start. */
   readonly render: () => Rendering;
 }
@@ -170,7 +176,19 @@ function ofPending(
   // Without the present step: otherwise this would be written at each step.
   const blocking = holderText(host)?.replace(/ \(at [^)]*\)/, '');
   if (blocking !== undefined) return wait('run', blocking);
-  return { kind: 'start', order: rendering.order };
+  const { order } = rendering;
+  return changedByAnother(record, order, around) ?? { kind: 'start', order };
+}
+
+/** The template is not the one that was asked for: whoever has changed it answers for its steps. */
+function changedByAnother(
+  record: wire.WorkflowRecord,
+  { templateDigest }: StartOrder,
+  { sourceBy }: DecisionContext,
+): WorkflowAction | undefined {
+  if (templateDigest === record.templateDigest) return undefined;
+  if (sourceBy === undefined || sourceBy === record.actor) return undefined;
+  return write(record, askedBy(record, sourceBy, templateDigest));
 }
 
 /** The run is removed; a workflow that its batch made only for this run is removed with it. */

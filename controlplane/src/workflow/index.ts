@@ -18,7 +18,7 @@ export {
 export { createWorkflowParts, type WorkflowParts } from './parts.ts';
 export { type NextRun, nextRun, startPlanned, wasStartedBy } from './planned.ts';
 export { existingWorkflow, type RequestDependencies } from './read.ts';
-export { draftOf, keptRuns, latestRun } from './record.ts';
+export { askedBy, draftOf, keptRuns, latestRun } from './record.ts';
 export { renderRun, type TemplateText } from './rendering.ts';
 export { changeWorkflow, createWorkflow, runWorkflow } from './requests.ts';
 export { defaultSweepTiming, type SweepTiming } from './sweep-rules.ts';

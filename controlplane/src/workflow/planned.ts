@@ -74,7 +74,7 @@ export async function startPlanned(
     await refuseStart(deps.store, id, host);
     const spec = create(WorkflowSpecSchema, { variables: { ...variables } });
     const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
-    const order = { ...orderOf(base, host, by, plan), variables };
+    const order = { ...(await orderOf(deps, id, base, host, by, plan)), variables };
     const next = acceptRun(base, id, order, deps.clock.nowMs());
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, expectedRevision);

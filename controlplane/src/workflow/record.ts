@@ -95,6 +95,8 @@ export interface RunOrder {
   readonly requestId: RequestId;
   /** The use of the host at the time of the request. */
   readonly use: wire.HostUse;
+  /** Of the template's source at the time of the request; empty: there was none. */
+  readonly templateDigest: string;
   /** The plan to start it by; undefined: none. */
   readonly plan: PlanToStart | undefined;
 }
@@ -130,9 +132,26 @@ export function acceptRun(
   draft.actor = order.actor;
   draft.ownerUid = order.ownerUid;
   draft.ownerUse = order.use;
+  draft.templateDigest = order.templateDigest;
   draft.planHash = order.plan?.hash ?? '';
   draft.planReason = order.plan?.reason ?? '';
   return withRequestId(draft, order.requestId);
+}
+
+/**
+ * The pending run is one of who has changed its template to this one: the host judges what they may
+ * do. A batch stays the requester of its runs.
+ */
+export function askedBy(
+  record: wire.WorkflowRecord,
+  actor: Actor,
+  templateDigest: string,
+): wire.WorkflowRecord {
+  const { draft, status } = draftOf(record);
+  if (status.run !== undefined && draft.ownerUid === '') status.run.requestedBy = actor;
+  draft.actor = actor;
+  draft.templateDigest = templateDigest;
+  return draft;
 }
 
 /** Records a request, so that it is applied once. */
@@ -249,6 +268,7 @@ export function dropRuns(
     draft.ownerUid = '';
     draft.planHash = '';
     draft.planReason = '';
+    draft.templateDigest = '';
   }
   return draft;
 }

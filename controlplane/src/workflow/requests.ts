@@ -47,6 +47,7 @@ import {
   withRequestId,
 } from './record.ts';
 import { finishedRuns } from './surroundings.ts';
+import { readTemplateDigest } from './templates/index.ts';
 
 /** The most workflows of one host. */
 const workflowsMax = 256;
@@ -70,7 +71,7 @@ export async function createWorkflow(
   const made = await newWorkflow(deps, id, spec, host, nowMs);
   const record = spec.disabled
     ? withRequestId(made, by.requestId ?? '')
-    : acceptRun(made, id, orderOf(made, host, by), nowMs);
+    : acceptRun(made, id, await orderOf(deps, id, made, host, by), nowMs);
   if (validateOnly) return { record, revision: 0 };
   const written = await writeRecord(deps, schema, workflowKey(id), record, expectedRevision);
   if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
@@ -95,7 +96,8 @@ export async function runWorkflow(
       return undefined;
     }
     const plan = planHash === '' ? undefined : { hash: planHash, reason: '' };
-    const next = acceptRun(record, id, orderOf(record, host, by, plan), deps.clock.nowMs());
+    const order = await orderOf(deps, id, record, host, by, plan);
+    const next = acceptRun(record, id, order, deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
     if (written.kind === 'conflict') return undefined;
     return startedOrTakenBack(deps, id, next, by.requestId, { isNew: false });
@@ -160,12 +162,14 @@ async function numbersUsed(
 }
 
 /** A person's order for the next run. */
-export function orderOf(
+export async function orderOf(
+  { store }: Pick<RequestDependencies, 'store'>,
+  { templateId }: WorkflowId,
   { workflow }: wire.WorkflowRecord,
   host: wire.HostRecord,
   by: Requester,
   plan?: PlanToStart,
-): RunOrder {
+): Promise<RunOrder> {
   return {
     requestedBy: by.actor,
     actor: by.actor,
@@ -173,6 +177,7 @@ export function orderOf(
     variables: workflow?.spec?.variables ?? {},
     requestId: by.requestId ?? '',
     use: useOf(host),
+    templateDigest: await readTemplateDigest(store, templateId),
     plan,
   };
 }

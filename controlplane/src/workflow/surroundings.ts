@@ -46,6 +46,7 @@ export async function gatherSurroundings(
     hostRevision: kept?.revision ?? 0,
     finished: elsewhere ? await finishedRuns(store, host?.uid ?? '') : [],
     ownerGone,
+    sourceBy: template?.sourceBy,
     render: () =>
       host === undefined || run === undefined
         ? { kind: 'bad', text: 'there is nothing to run' }

@@ -64,6 +64,7 @@ export async function createTemplate(
   const record = create(wire.TemplateRecordSchema, {
     template: { ...template, labels: { ...given.labels }, source: given.source },
     requestIds: withApplied([], id),
+    sourceBy: deps.actor,
   });
   if (request.validateOnly) return present(deps, record, 0);
   const key = templateKey(templateId);
@@ -126,6 +127,7 @@ async function tryUpdate(
   const changes = !equals(wire.TemplateRecordSchema, record, next);
   if (validateOnly === true || !changes) return present(deps, next, revision);
   template.updateTime = timestampFromMs(deps.clock.nowMs());
+  if (template.source !== record.template?.source) next.sourceBy = deps.actor;
   next.requestIds = withApplied(next.requestIds, id);
   const key = templateKey(requireName('templates', wanted.name));
   const written = await writeRecord(deps, wire.TemplateRecordSchema, key, next, revision);

@@ -210,6 +210,27 @@ test('the refusal to cancel another’s run on a claimed host names the claim', 
   expect(refused.message).toContain('claimed by token:ann');
 });
 
+test('a batch starts steps that another wrote since in the name of that other', async () => {
+  const { workflowBatches } = fixture;
+  const [ann, bob] = [await as('ann'), await as('bob')];
+  await addHosts(2);
+  await ann.hosts.claimHost({ name: 'hosts/h2', reason: 'mine' });
+  const workflowBatch = { spec: spec({ maxParallel: 1 }) };
+  await ann.workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
+  await bob.templates.updateTemplate({
+    template: { name: 'templates/hello', source: source.replace('hello', 'bye') },
+    updateMask: { paths: ['source'] },
+  });
+  await ann.hosts.abortRun({ name: 'hosts/h1', reason: 'go on' });
+  await vi.waitFor(async () => {
+    const { status } = await workflowBatches.getWorkflowBatch({ name: 'workflowBatches/b1' });
+    expect(status?.hosts[1]).toMatchObject({
+      state: WorkflowRunState.FAILED,
+      message: expect.stringContaining('claimed by token:ann'),
+    });
+  }, patienceMs);
+});
+
 async function readHost(id: string) {
   const kept = await fixture.store.get(storeKey('hosts', id));
   if (kept.kind !== 'found') throw new Error('no host');

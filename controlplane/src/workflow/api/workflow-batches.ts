@@ -25,7 +25,7 @@ import {
 } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { type StoreRevision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
-import { idProblem } from '../../call/names.ts';
+import { idProblem, requireName } from '../../call/names.ts';
 import { listPage } from '../../call/paging.ts';
 import { type RpcDependencies, requester } from '../../call/ports.ts';
 import { checkEtag, formatPosition } from '../../call/position.ts';
@@ -42,6 +42,7 @@ import {
   writeRecord,
 } from '../../records/index.ts';
 import { batchKey, isOver, parseBatchName, shownBatch } from '../index.ts';
+import { readTemplateDigest } from '../templates/index.ts';
 import { pageOfHosts } from './batch-hosts.ts';
 import { checkBatchSpec, type SelectedHost, selectHosts } from './batch-spec.ts';
 
@@ -123,7 +124,9 @@ async function createBatch(
   if (made !== undefined) return sameBatch(deps, made, requestId);
   const hosts = await selectHosts(deps, 'workflow_batch.spec', spec);
   await refuseAboveLimit(deps);
-  const record = newBatch(deps, request, spec, hosts);
+  const templateId = requireName('templates', spec.template, 'workflow_batch.spec.template');
+  const templateDigest = await readTemplateDigest(deps.store, templateId);
+  const record = newBatch(deps, request, spec, hosts, templateDigest);
   checkSize(record, hosts.length);
   if (validateOnly === true) return present(deps, record, 0);
   const written = await writeRecord(deps, schema, key, record, 'absent');
@@ -142,6 +145,7 @@ function newBatch(
   { workflowBatchId, requestId }: CreateWorkflowBatchRequest,
   spec: WorkflowBatchSpec,
   hosts: readonly SelectedHost[],
+  templateDigest: string,
 ): wire.WorkflowBatchRecord {
   return create(schema, {
     workflowBatch: {
@@ -155,6 +159,7 @@ function newBatch(
     hostUses: hosts.map(({ use }) => use),
     requestIds: withApplied([], appliedId(createMethod, requestId)),
     createdBy: deps.actor,
+    templateDigest,
   });
 }
 

@@ -8,6 +8,7 @@ import {
   addSurroundings,
   type Fixture,
   failureOf,
+  settled,
   startFixture,
   violatedFields,
 } from '../../services/rpc.fixture.ts';
@@ -138,6 +139,68 @@ test.each([
   const own = await ann.workflows.updateWorkflow(change('ann', false));
   expect(own.status?.run).toMatchObject({
     ...{ state: WorkflowRunState.RUNNING, requestedBy: 'token:ann', variables: { who: 'ann' } },
+  });
+});
+
+/** Greets and more: the template that Bob writes instead of Ann's. */
+const another = source.replace('echo hello', 'echo goodbye');
+
+/** Bob's template is in Ann's pending run, which now may start. */
+async function changedByBob() {
+  const { ann, bob, parent, name } = await pendingOfAnn(
+    source.replace('default: world, ', ''),
+    false,
+  );
+  const updateMask = { paths: ['source'] };
+  const change = { template: { name: 'templates/hello', source: another }, updateMask };
+  await bob.templates.updateTemplate(change);
+  return { ann, bob, parent, name };
+}
+
+test('a pending run starts in the name of who has changed its template since', async () => {
+  const { ann, bob, parent, name } = await changedByBob();
+  await settled(fixture.store);
+  const { status } = await bob.workflows.getWorkflow({ name });
+  expect(status?.run).toMatchObject({
+    state: WorkflowRunState.PENDING,
+    requestedBy: 'token:bob',
+    waiting: { reason: 'host', message: expect.stringContaining('claimed by token:ann') },
+  });
+  expect((await bob.hosts.getHost({ name: parent })).status?.run).toBeUndefined();
+  const own = await ann.workflows.updateWorkflow({
+    workflow: { name, spec: { variables: { who: 'ann' } } },
+    updateMask: { paths: ['spec.variables'] },
+  });
+  expect(own.status?.run).toMatchObject({
+    ...{ state: WorkflowRunState.RUNNING, requestedBy: 'token:ann' },
+  });
+});
+
+test('a pending run whose requester changes the template starts as theirs', async () => {
+  const { ann, name } = await pendingOfAnn(source.replace('default: world, ', ''), false);
+  const updateMask = { paths: ['source'] };
+  const template = { name: 'templates/hello', source };
+  await ann.templates.updateTemplate({ template, updateMask });
+  await settled(fixture.store);
+  const { status } = await ann.workflows.getWorkflow({ name });
+  expect(status?.run).toMatchObject({
+    ...{ state: WorkflowRunState.RUNNING, requestedBy: 'token:ann' },
+  });
+});
+
+test('a run that is requested after a change of its template is its requester’s', async () => {
+  const { ann, bob, name } = await pendingOfAnn(source, true);
+  await ann.workflows.cancelWorkflow({ name, reason: 'again' });
+  const updateMask = { paths: ['source'] };
+  const change = { template: { name: 'templates/hello', source: another }, updateMask };
+  await bob.templates.updateTemplate(change);
+  await ann.workflows.runWorkflow({ name });
+  const enabled = await ann.workflows.updateWorkflow({
+    workflow: { name, spec: { disabled: false } },
+    updateMask: { paths: ['spec.disabled'] },
+  });
+  expect(enabled.status?.run).toMatchObject({
+    ...{ state: WorkflowRunState.RUNNING, requestedBy: 'token:ann' },
   });
 });
 

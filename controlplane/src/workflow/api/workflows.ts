@@ -27,6 +27,7 @@ import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
 import { appliedId, readRecord } from '../../records/index.ts';
 import {
+  askedBy,
   cancelWorkflow,
   changeWorkflow,
   createWorkflow,
@@ -44,6 +45,7 @@ import {
   type WorkflowId,
   type WorkflowSnapshot,
 } from '../index.ts';
+import { readTemplateDigest } from '../templates/index.ts';
 import { listWorkflowRuns, listWorkflows } from './list-workflows.ts';
 import { createStepOutputReader } from './step-output.ts';
 import {
@@ -152,9 +154,10 @@ async function updateWorkflow(
     throw invalidArgument([{ field: 'workflow', description }]);
   }
   const id = requireWorkflowName(wanted.name, 'workflow.name');
+  const templateDigest = await readTemplateDigest(deps.store, id.templateId);
   const change = ({ record, revision }: WorkflowSnapshot) => {
     checkEtag(deps.store, wanted.etag, revision, wanted.name);
-    return updated(deps, record, request, wanted);
+    return updated({ ...deps, templateDigest }, record, request, wanted);
   };
   if (validateOnly === true) {
     const kept = await existingWorkflow(deps, id);
@@ -164,12 +167,17 @@ async function updateWorkflow(
   return shown(deps, id, await changeWorkflow(deps, id, applied, change));
 }
 
+interface UpdatedBy extends Pick<RpcDependencies, 'actor' | 'clock'> {
+  /** Of the source that the caller lets start. */
+  readonly templateDigest: string;
+}
+
 /**
  * A pending run gets the new variables: it was not started with the old ones. It is one of who has
  * last changed what it starts with, or let it start: the host judges what that caller may do.
  */
 function updated(
-  { actor, clock }: Pick<RpcDependencies, 'actor' | 'clock'>,
+  { actor, clock, templateDigest }: UpdatedBy,
   record: wire.WorkflowRecord,
   { updateMask, requestId }: UpdateWorkflowRequest,
   wanted: Workflow,
@@ -189,9 +197,7 @@ function updated(
   run.variables = { ...workflow.spec?.variables };
   const isSame = before !== undefined && equals(WorkflowRunSchema, before, run);
   if (isSame && wasDisabled === (workflow.spec?.disabled ?? false)) return draft;
-  run.requestedBy = actor;
-  draft.actor = actor;
-  return draft;
+  return askedBy(draft, actor, templateDigest);
 }
 
 async function getRun(deps: RpcDependencies, name: string): Promise<WorkflowRun> {

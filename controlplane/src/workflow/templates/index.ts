@@ -7,6 +7,7 @@ export {
   builtInTemplate,
   type KeptTemplate,
   readTemplate,
+  readTemplateDigest,
   readTemplateRecord,
   templateKey,
 } from './read.ts';

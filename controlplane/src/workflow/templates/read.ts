@@ -1,6 +1,8 @@
 /** Where templates are stored, and the built-in ones. */
 import { create } from '@bufbuild/protobuf';
 import {
+  type Actor,
+  readActor,
   type Template,
   type TemplateId,
   TemplateSchema,
@@ -44,12 +46,34 @@ export async function readTemplateRecord(
   return readRecord(store, wire.TemplateRecordSchema, templateKey(templateId));
 }
 
-/** A template's text and its digest, for a run; undefined when it does not exist. */
+/** A template's text, for a run. */
+export interface ReadTemplate {
+  readonly source: string;
+  readonly digest: string;
+  /** Who has last changed the source; undefined: unknown, or it comes with the control plane. */
+  readonly sourceBy: Actor | undefined;
+}
+
+/** Undefined when it does not exist. */
 export async function readTemplate(
   store: StateStore,
   templateId: TemplateId,
-): Promise<{ readonly source: string; readonly digest: string } | undefined> {
+): Promise<ReadTemplate | undefined> {
   const kept = await readTemplateRecord(store, templateId);
   const source = kept?.record.template?.source;
-  return source === undefined ? undefined : { source, digest: digestOf(source) };
+  if (kept === undefined || source === undefined) return undefined;
+  const { sourceBy } = kept.record;
+  return {
+    source,
+    digest: digestOf(source),
+    sourceBy: sourceBy === '' ? undefined : readActor(sourceBy),
+  };
+}
+
+/** The digest of the template's source; empty when it does not exist. */
+export async function readTemplateDigest(
+  store: StateStore,
+  templateId: TemplateId,
+): Promise<string> {
+  return (await readTemplate(store, templateId))?.digest ?? '';
 }

@@ -431,7 +431,8 @@ export const TemplateService: GenService<{
     output: typeof ListTemplatesResponseSchema;
   },
   /**
-   * UpdateTemplate changes nothing that is under way: a run keeps what it was started with.
+   * UpdateTemplate changes nothing that is under way: a run keeps what it was started with. A
+   * pending run that starts with another's new source is that caller's from then on.
    *
    * @generated from rpc rackwright.v1.TemplateService.UpdateTemplate
    */
