@@ -52,12 +52,19 @@ export function setFences(pass: Pass, uids: readonly HostUid[]): void {
   if (uids.length > 0) status.holds.push(fenceHold(uids, since));
 }
 
-/** Removes the fences that no longer exist. */
+/** Removes the fences that no longer exist, and adds those around addresses that it is to take. */
 export function foldFences(pass: Pass): void {
   const { fences } = pass.record;
-  const present = fences.filter((uid) => pass.context.fencesPending.has(uid));
-  if (present.length === fences.length) return;
-  setFences(pass, present);
-  const lifted = fences.filter((uid) => !present.includes(uid)).join(', ');
-  causedBy(pass, actors.system, `the fence of what was removed by force is lifted (${lifted})`);
+  const { fencesPending, fencesFound = [] } = pass.context;
+  const lifted = fences.filter((uid) => !fencesPending.has(uid));
+  const added = fencesFound.filter((uid) => !fences.includes(uid));
+  if (lifted.length === 0 && added.length === 0) return;
+  setFences(pass, [...fences.filter((uid) => fencesPending.has(uid)), ...added]);
+  if (added.length > 0) {
+    const whose = added.join(', ');
+    causedBy(pass, actors.system, `an address belonged to what was removed by force (${whose})`);
+    return;
+  }
+  const which = lifted.join(', ');
+  causedBy(pass, actors.system, `the fence of what was removed by force is lifted (${which})`);
 }

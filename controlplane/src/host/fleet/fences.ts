@@ -4,7 +4,8 @@
  *
  * Invariants:
  * 1. The record of the remains is written before the host's own is deleted. An enrolment reads it
- *    after it has reserved the addresses: at least one of the two sees the other.
+ *    after it has reserved the addresses: at least one of the two sees the other. A host that takes
+ *    an address later reads it before that too, and its record names the fences first.
  * 2. A fence is lifted only by the agent's confirmation, or by a person who confirms that the
  *    machine is disconnected.
  */

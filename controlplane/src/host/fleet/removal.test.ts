@@ -8,7 +8,7 @@ import {
   userActor,
   store as wire,
 } from '@rackwright/messages';
-import { storeKey } from '@rackwright/store';
+import { keySegment, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { fenceHold } from '../deletion/fence-hold.ts';
 import { explainRack } from '../explain/rack.ts';
@@ -161,6 +161,40 @@ test('a fence without a tombstone is lifted by the word of its agent all the sam
   await forgotten(await connectAgent(rig, after, { journal: { id: 'j1', generation: 2n } }));
   expect(abandoned(rig)?.fencePending).toBe(false);
   expect(rig.status('h2').holds).toEqual([]);
+});
+
+const contested = '52:54:00:00:00:01';
+const contestedKey = storeKey('reservations', 'mac', keySegment(contested));
+
+test.each([
+  // Its update lost the race for the address to the creation of h1.
+  ['the removed host', { holder: 'hosts/h1', holderUid: 'u1' }],
+  // The creation had it, and died.
+  ['a host that was never written', { holder: 'hosts/h9', holderUid: 'u9' }],
+])('a host that takes an address later, from %s, is fenced off before', async (_, holder) => {
+  const { rig, replica } = await agentAway();
+  rig.addRack('r2');
+  rig.addHost(2, { rack: 'racks/r2', bootMacs: [contested] });
+  rig.put(contestedKey, wire.ReservationSchema, { holder: 'hosts/h1', holderUid: 'u1' });
+  const other = await connectAgent(rig, replica, { rackId: 'r2' });
+  await rig.advance(1_000);
+  expect(rig.status('h2').faults.map(({ type }) => type)).toContain('notUnique');
+  rig.put(contestedKey, wire.ReservationSchema, holder);
+  await replica.request(force);
+  replica.hosts.wake('h2');
+  await rig.advance(1_000);
+  expect(other.of('operation')).toEqual([]);
+  expect(rig.record('h2').fences).toEqual(['u1']);
+  expect(rig.status('h2').holds).toHaveLength(1);
+  replica.hosts.wake('h2');
+  await rig.advance(1_000);
+  expect(rig.read(contestedKey, wire.ReservationSchema)?.holderUid).toBe('u2');
+  expect(other.of('operation')).toEqual([]);
+  await forgotten(await connectAgent(rig, replica, { journal: { id: 'j1', generation: 2n } }));
+  await rig.advance(1_000);
+  expect(rig.record('h2').fences).toEqual([]);
+  expect(rig.status('h2')).toMatchObject({ holds: [], run: { kind: RunKind.VERIFY } });
+  expect(other.of('operation')).not.toEqual([]);
 });
 
 test('a crash while the fence is being lifted asks the agent again', async () => {

@@ -310,6 +310,8 @@ export interface HostContext {
   readonly tombstones: number;
   /** Of the hosts that fence this one off, by uid, those whose fence still exists. */
   readonly fencesPending: ReadonlySet<HostUid>;
+  /** Further hosts that fence this one off, from an address that it is to take; unset: none. */
+  readonly fencesFound?: readonly HostUid[];
   /** The reaction when the power differs from the spec. */
   readonly powerMismatch: PowerMismatchPolicy;
   /** Faults of the rack's network, only for explanations; unset: none. */

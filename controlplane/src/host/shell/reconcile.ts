@@ -12,7 +12,6 @@ import {
   type agent,
   type Explanation,
   type FailureName,
-  type Host,
   type HostId,
   type HostUid,
   type OperationId,
@@ -164,7 +163,7 @@ export class Hosts {
     const { fleet } = this.#limits;
     const session = this.#session(record);
     const { store } = this.#deps;
-    const holdsAddresses = (host: Host | undefined) => mayHoldAddresses(store, host);
+    const holdsAddresses = (kept: wire.HostRecord) => mayHoldAddresses(store, kept);
     const unknown = { identityOwners: new Map(), disksElsewhere: new Map() };
     const reading = { session, fleet, ...unknown, holdsAddresses };
     return of(record, await gatherContext(this.#deps, record, reading));
@@ -297,7 +296,7 @@ export class Hosts {
     const identityOwners = await reserveIdentity(this.#deps, record, event);
     const disksElsewhere = await noteDisks(this.#deps, record, event);
     const { fleet } = this.#limits;
-    const holdsAddresses = (host: Host | undefined) => takeAddresses(this.#deps, host);
+    const holdsAddresses = (kept: wire.HostRecord) => takeAddresses(this.#deps, kept);
     const gathering = { session, fleet, identityOwners, disksElsewhere, holdsAddresses };
     const context = { ...(await gatherContext(this.#deps, record, gathering)), keptStatements };
     return { outcome: step(record, event, context), context };

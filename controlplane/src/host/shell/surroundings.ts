@@ -7,19 +7,19 @@ import {
   asRevision,
   type CredentialName,
   type Freeze,
-  type Host,
   type HostName,
+  type HostSpec,
   type HostUid,
   PowerMismatchPolicy,
   type ReplicaId,
   store as wire,
 } from '@rackwright/messages';
-import { storeKey } from '@rackwright/store';
+import { type StateStore, storeKey } from '@rackwright/store';
 import { credentialsOfRegistries } from '../../images/index.ts';
 import { idOf, type ReadableStore, type RecordWriter, readShared } from '../../records/index.ts';
 import { isByHand } from '../bmc/protocols.ts';
 import { identityHex } from '../erasure/identity.ts';
-import { fencesPending } from '../fleet/fences.ts';
+import { fencesAround, fencesPending } from '../fleet/fences.ts';
 import type { DisksElsewhere } from '../fleet/known-disks.ts';
 import { identityReservation } from '../fleet/removal.ts';
 import {
@@ -27,6 +27,7 @@ import {
   couldReserve,
   hasAllReservations,
   isStale,
+  release,
   reserve,
   reservedValues,
 } from '../fleet/reservations.ts';
@@ -57,8 +58,17 @@ export interface Gathering {
   /** For the disks in an event; empty without an event. */
   readonly disksElsewhere: DisksElsewhere;
   /** Whether the host may act under its addresses: a pass takes them, other callers only check. */
-  readonly holdsAddresses: (host: Host | undefined) => Promise<boolean>;
+  readonly holdsAddresses: (record: wire.HostRecord) => Promise<AddressClaim>;
 }
+
+export interface AddressClaim {
+  readonly holds: boolean;
+  /** Hosts removed by force whose agent may still act on addresses that this host is to take. */
+  readonly fencedBy: readonly HostUid[];
+}
+
+const notHeld: AddressClaim = { holds: false, fencedBy: [] };
+const held: AddressClaim = { holds: true, fencedBy: [] };
 
 /** Writes nothing itself. */
 export async function gatherContext(
@@ -71,7 +81,7 @@ export async function gatherContext(
   const { store } = deps;
   const { host } = record;
   const { uid = '', name, spec } = host ?? {};
-  const [rack, facts, credentialVersion, fences, hasReservations, registryCredentials] =
+  const [rack, facts, credentialVersion, fences, addresses, registryCredentials] =
     await Promise.all([
       readRack(store, idOf(spec?.rack)),
       readShared(store, wire.HostFactsSchema, storeKey('facts', idOf(name))),
@@ -79,7 +89,7 @@ export async function gatherContext(
         ? noSecret
         : credentialVersionOf(store, spec?.bmc?.credential ?? ''),
       record.fences.length === 0 ? nothing : fencesPending(store, record),
-      startsNothingNow(record) || holdsAddresses(host),
+      startsNothingNow(record) ? held : holdsAddresses(record),
       credentialVersions(deps, fleet),
     ]);
   return {
@@ -94,8 +104,9 @@ export async function gatherContext(
     registryCredentials,
     identityOwners,
     disksElsewhere,
-    hasReservations,
+    hasReservations: addresses.holds,
     fencesPending: fences,
+    fencesFound: addresses.fencedBy,
     rackFaults: rack?.rack?.status?.faults ?? [],
     incarnation: store.incarnation,
     freeze: freezeInForce(rack, fleet),
@@ -156,23 +167,51 @@ function joined(
 /**
  * Takes addresses again that no host has any more. The creation of the host may have died before
  * it had them all; or another creation took them before its own host existed.
+ *
+ * Their last holder may have been removed by force. So the host's record must name all fences
+ * around it before it takes an address: a host that has its addresses looks for no more of them.
  */
-export async function takeAddresses(deps: RecordWriter, host: Host | undefined): Promise<boolean> {
-  const { spec, uid = '', name = '' } = host ?? {};
-  if (spec === undefined) return false;
-  if (await hasAllReservations(deps.store, uid, spec)) return true;
+export async function takeAddresses(
+  deps: RecordWriter,
+  record: wire.HostRecord,
+): Promise<AddressClaim> {
+  const { spec, uid = '', name = '' } = record.host ?? {};
+  if (spec === undefined) return notHeld;
+  const { store } = deps;
+  if (await hasAllReservations(store, uid, spec)) return held;
+  const holder = { name, uid };
   const values = reservedValues(spec);
-  const { kind } = await reserve(deps, { name, uid }, values);
-  return kind === 'reserved' && (await confirm(deps, { name, uid }, values));
+  if (!(await couldReserve(store, uid, values))) return notHeld;
+  const before = await newFences(store, record, spec);
+  if (before.length > 0) return { holds: false, fencedBy: before };
+  const outcome = await reserve(deps, holder, values);
+  if (outcome.kind !== 'reserved') return notHeld;
+  // Another host may have had an address in between, and have been removed by force.
+  const after = await newFences(store, record, spec);
+  if (after.length > 0) {
+    await release(deps, holder, outcome.added);
+    return { holds: false, fencedBy: after };
+  }
+  return (await confirm(deps, holder, values)) ? held : notHeld;
+}
+
+/** The fences around a host with this spec that its record does not name. */
+async function newFences(
+  store: StateStore,
+  { fences }: wire.HostRecord,
+  spec: HostSpec,
+): Promise<HostUid[]> {
+  return (await fencesAround(store, spec)).filter((uid) => !fences.includes(uid));
 }
 
 /** Whether the host has its addresses, or would take them in its next pass. Writes nothing. */
 export async function mayHoldAddresses(
   store: ReadableStore,
-  host: Host | undefined,
-): Promise<boolean> {
+  { host }: wire.HostRecord,
+): Promise<AddressClaim> {
   const { spec, uid = '' } = host ?? {};
-  return spec !== undefined && (await couldReserve(store, uid, reservedValues(spec)));
+  if (spec === undefined) return notHeld;
+  return (await couldReserve(store, uid, reservedValues(spec))) ? held : notHeld;
 }
 
 /**
