@@ -10,6 +10,7 @@ import { type ActCalls, isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 import { mayHaveHappened } from './refusal.ts';
+import { settingsOf } from './system.ts';
 
 const none = failed('unsupported', 'the BMC shows no persistent boot order');
 
@@ -86,12 +87,10 @@ export async function setBootOrder(
 
 /** The resource to change: the settings for the next boot, where they have an order. */
 async function orderTarget(system: Resource, get: Get): Promise<BmcResult<Resource>> {
-  const settings = objectAt(system.body, '@Redfish.Settings');
-  const path = pathOf(objectAt(settings, 'SettingsObject'));
-  if (path === undefined) return ok(system);
-  const found = await get(path);
-  if (found.kind === 'transient') return found;
-  return found.kind === 'ok' && orderIn(found.value) !== undefined ? found : ok(system);
+  const found = await settingsOf(system, get);
+  if (found.kind !== 'ok') return found;
+  const settings = found.value;
+  return ok(settings !== undefined && orderIn(settings) !== undefined ? settings : system);
 }
 
 function orderIn({ body }: Resource): readonly string[] | undefined {

@@ -34,7 +34,8 @@ import { defaultRestartTimings, watchRestart } from '../restart.ts';
 import type { ActCalls } from './acting.ts';
 import { checkBios, readBios, stageBios } from './bios.ts';
 import { readBootOrder, setBootOrder } from './boot-order.ts';
-import { bootPatches, judgeBoot, resetTypeFor, type WantedBoot, wantedBoot } from './choices.ts';
+import { setBootOverride } from './boot-override.ts';
+import { resetTypeFor } from './choices.ts';
 import { Conversation, type Get, type Resource } from './conversation.ts';
 import { type EventLog, entriesIn, findEventLog, readEntries } from './event-log.ts';
 import { defaultUpdateTimings, updateFirmware } from './firmware-update.ts';
@@ -47,7 +48,6 @@ import type { RedfishDriverParts } from './parts.ts';
 import { mayHaveHappened } from './refusal.ts';
 import { readSensors } from './sensors.ts';
 import {
-  bootFacts,
   chassisPathOf,
   identityOf,
   powerIn,
@@ -95,26 +95,10 @@ export class RedfishDriver implements BmcDriver {
   }
 
   setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
-    return this.#inCalls(async (governed) => {
-      const set = await governed((talk) => this.#tellBoot(talk, override, signal));
-      if (set.kind !== 'ok') return set;
-      const wanted = set.value;
-      const read = () => governed((talk) => this.#readBoot(talk, wanted, signal));
-      const { clock, readBack } = this.#parts;
-      const holds = ({ kind }: { kind: string }): boolean => kind !== 'different';
-      const after = await readUntil(clock, readBack, read, holds, signal);
-      if (after.kind !== 'ok') return after;
-      switch (after.value.kind) {
-        case 'same':
-          return ok({ changed: true, notes: [] });
-        case 'allowed':
-          return ok({ changed: true, notes: [after.value.note] });
-        case 'different': {
-          const message = 'the BMC accepted the boot override and did not keep it';
-          return failed('notApplied', message, after.value.text);
-        }
-      }
-    }, signal);
+    const { options } = this.#parts;
+    const set = (system: Resource, calls: ActCalls) =>
+      setBootOverride(system, override, options, calls);
+    return this.#acting(set, signal);
   }
 
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
@@ -396,34 +380,6 @@ export class RedfishDriver implements BmcDriver {
     order.isSent = true;
     const result = await talk.post(reset.path, { ResetType: type.value }, signal);
     return result.kind === 'ok' ? ok('told') : result;
-  }
-
-  async #tellBoot(
-    talk: Conversation,
-    override: BootOverride,
-    signal: AbortSignal | undefined,
-  ): Promise<BmcResult<WantedBoot>> {
-    const system = await this.#system(talk, signal);
-    if (system.kind !== 'ok') return system;
-    const now = bootFacts(system.value);
-    const wanted = wantedBoot(override, now, this.#parts.options);
-    if (wanted.kind !== 'ok') return wanted;
-    const [first = {}, ...others] = bootPatches(wanted.value, now);
-    let result = await talk.patch(system.value, first, signal);
-    for (const body of others) {
-      if (result.kind !== 'failed' || result.type !== 'rejected') break;
-      const again = await talk.patch(system.value, body, signal);
-      // The first refusal says most: it is of the preferred request.
-      if (again.kind !== 'failed' || again.type !== 'rejected') result = again;
-    }
-    return result.kind === 'ok' ? wanted : result;
-  }
-
-  async #readBoot(talk: Conversation, wanted: WantedBoot, signal: AbortSignal | undefined) {
-    const system = await this.#system(talk, signal);
-    if (system.kind !== 'ok') return system;
-    const manufacturer = textAt(system.value.body, 'Manufacturer');
-    return ok(judgeBoot(wanted, bootFacts(system.value), manufacturer));
   }
 
   /** Invariant 3. */

@@ -264,6 +264,51 @@ describe('an answer', () => {
   });
 });
 
+describe('a boot override', () => {
+  const Boot = { BootSourceOverrideEnabled: 'Once', BootSourceOverrideTarget: 'Pxe' };
+  const later = { '@Redfish.Settings': { SettingsObject: { '@odata.id': '/s/1/SD' } } };
+  const network = { device: 'network', firmware: 'uefi' } as const;
+  const patched = (requests: readonly HttpsRequest[]) =>
+    requests.filter(({ method }) => method === 'PATCH').map(({ path }) => path);
+
+  test.each<[string, object, string[]]>([
+    ['refuses it', { Boot: { ...Boot, BootSourceOverrideTarget: 'None' } }, ['/s/1', '/s/1/SD']],
+    ['does not show one', {}, ['/s/1/SD']],
+  ])('goes to the settings for the next boot where the system %s', async (_how, body, paths) => {
+    const { driver, requests } = driverOf({
+      'GET /s/1': { body: { PowerState: 'Off', ...later, ...body } },
+      'PATCH /s/1': { status: 400 },
+      'GET /s/1/SD': { body: { Boot }, headers: { etag: '"7"' } },
+      'PATCH /s/1/SD': { status: 204 },
+    });
+    expect(await driver.setBootOverride(network)).toMatchObject({ value: { changed: true } });
+    expect(patched(requests)).toEqual(paths);
+    expect(requests.find(({ method, path }) => method === 'PATCH' && path === '/s/1/SD')).toEqual(
+      expect.objectContaining({ headers: expect.objectContaining({ 'if-match': '"7"' }) }),
+    );
+  });
+
+  test('is refused in the words of the system where the settings have no override', async () => {
+    const { driver, requests } = driverOf({
+      'GET /s/1': { body: { PowerState: 'Off', ...later, Boot } },
+      'PATCH /s/1': { status: 400, body: { error: { message: 'not now' } } },
+      'GET /s/1/SD': { body: { Boot: { BootOrder: ['a'] } } },
+    });
+    const refused = await driver.setBootOverride(network);
+    expect(refused).toMatchObject({ type: 'rejected', backendText: expect.stringMatching('not') });
+    expect(patched(requests)).toEqual(['/s/1']);
+  });
+
+  test('counts by what is read back where the answer to it is odd', async () => {
+    const system = { 'GET /s/1': { body: { PowerState: 'Off', Boot } } };
+    const odd = { 'PATCH /s/1': { status: 502 } };
+    const { driver } = driverOf({ ...system, ...odd });
+    expect(await driver.setBootOverride(network)).toMatchObject({ value: { changed: true } });
+    const { driver: other } = driverOf({ ...systemAt('/s/1', '', 'ONE'), ...odd });
+    expect(kindOf(await other.setBootOverride(network))).toBe('trouble');
+  });
+});
+
 test('a power change that was never ordered is not called made by a later reading', async () => {
   const { client } = serviceOf({ ...basics, 'GET /s/1': { body: { PowerState: 'Off' } } });
   const trouble = serviceOf({ ...basics, 'GET /s/1': { status: 500 } });

@@ -33,6 +33,16 @@ export function bootFacts({ body }: Resource): BootFacts {
   };
 }
 
+/** The settings that the next boot applies (DSP0266, `@Redfish.Settings`); undefined: none. */
+export async function settingsOf(
+  { body }: Resource,
+  get: Get,
+): Promise<BmcResult<Resource | undefined>> {
+  const path = pathOf(objectAt(objectAt(body, '@Redfish.Settings'), 'SettingsObject'));
+  const found = path === undefined ? undefined : await get(path);
+  return found === undefined || found.kind === 'failed' ? ok(undefined) : found;
+}
+
 /** Undefined: the system cannot be reset. */
 export function resetFacts({ body }: Resource): ResetFacts | undefined {
   const action = objectAt(objectAt(body, 'Actions'), '#ComputerSystem.Reset');
