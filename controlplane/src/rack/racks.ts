@@ -1,12 +1,5 @@
 /** RackService: racks, and the join tokens of their agents. */
-import {
-  clone,
-  create,
-  equals,
-  fromBinary,
-  type MessageInitShape,
-  toBinary,
-} from '@bufbuild/protobuf';
+import { clone, create, equals, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   alreadyExists,
@@ -61,6 +54,7 @@ import {
   hasApplied,
   isDirectlyBelow,
   listingsOf,
+  readableRecordOf,
   readRecord,
   untilWritten,
   withApplied,
@@ -112,19 +106,23 @@ export function createRackService(deps: RpcDependencies): BoundService {
 async function listRacks(deps: RpcDependencies, request: ListRacksRequest): Promise<Page<Rack>> {
   const { store } = deps;
   const { filter, orderBy } = request;
-  const read = ({ value, revision }: Entry) =>
-    present(deps, fromBinary(wire.RackRecordSchema, value), revision);
+  const read = (entry: Entry) => {
+    const record = readableRecordOf(deps, wire.RackRecordSchema, entry);
+    return record && present(deps, record, entry.revision);
+  };
   if (orderBy === '') {
     const { matches } = filterOf(rackFields, filter);
     return listPage(store, 'racks', request, filter, (entry) => {
       const rack = read(entry);
-      return matches(rack) ? rack : undefined;
+      return rack && matches(rack) ? rack : undefined;
     });
   }
   const list = (page: ListPage) => answered(store.list('racks', page));
   async function* items() {
     for await (const { entries } of listingsOf(list, { limit: LIST_PAGE_MAX })) {
-      yield entries.filter(({ key }) => isDirectlyBelow('racks', key)).map(read);
+      yield entries
+        .filter(({ key }) => isDirectlyBelow('racks', key))
+        .flatMap((each) => read(each) ?? []);
     }
   }
   const bytesOf = (rack: Rack) => toBinary(RackSchema, rack).byteLength;

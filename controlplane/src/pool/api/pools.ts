@@ -1,5 +1,5 @@
 /** PoolService: hosts that are kept on one image, and the rollout of a new one. */
-import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type BoundService,
   bind,
@@ -16,11 +16,13 @@ import {
   type WatchPoolsResponseSchema,
   store as wire,
 } from '@rackwright/messages';
+import type { Entry } from '@rackwright/store';
 import { requireName } from '../../call/names.ts';
 import { listPage } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { watchCollection } from '../../call/watch-collection.ts';
 import { resolvedImage } from '../../host/spec/image-by-digest.ts';
+import { readableRecordOf } from '../../records/index.ts';
 import {
   contestedOf,
   digestOf,
@@ -109,9 +111,11 @@ async function listPools(
   deps: RpcDependencies,
   request: ListPoolsRequest,
 ): Promise<ListPoolsResponse> {
-  const page = await listPage(deps.store, 'pools', request, '', ({ value, revision }): KeptPool => {
-    return { record: fromBinary(schema, value), revision };
-  });
+  const read = (entry: Entry): KeptPool | undefined => {
+    const record = readableRecordOf(deps, schema, entry);
+    return record && { record, revision: entry.revision };
+  };
+  const page = await listPage(deps.store, 'pools', request, '', read);
   const snapshotOf = await readSnapshots(deps, deps.clock.nowMs());
   const pools = await Promise.all(page.items.map((kept) => presentPool(deps, kept, snapshotOf)));
   return create(ListPoolsResponseSchema, { pools, nextPageToken: page.nextPageToken });

@@ -1,5 +1,5 @@
 /** Lists of workflows, and of the stored runs of one. */
-import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { toBinary } from '@bufbuild/protobuf';
 import {
   type HostId,
   invalidArgument,
@@ -18,7 +18,7 @@ import { listPage } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
 import { quote, Violations } from '../../call/violations.ts';
-import { answered, readShared } from '../../records/index.ts';
+import { answered, readableRecordOf, readShared } from '../../records/index.ts';
 import {
   existingWorkflow,
   keptRuns,
@@ -39,15 +39,16 @@ export async function listWorkflows(deps: RpcDependencies, request: ListWorkflow
   const prefix = hostId === undefined ? 'workflows' : storeKey('workflows', hostId);
   const hostOf = hostReader(deps);
   if (hostId !== undefined && (await hostOf(hostId)) === undefined) throw notFound(parent);
-  const read = async ({ key, value, revision }: Entry): Promise<Workflow | undefined> => {
-    const id = workflowOfKey(key);
+  const read = async (entry: Entry): Promise<Workflow | undefined> => {
+    const id = workflowOfKey(entry.key);
     if (id === undefined) return undefined;
     if (templateId !== undefined && id.templateId !== templateId) return undefined;
-    const record = fromBinary(wire.WorkflowRecordSchema, value);
+    const record = readableRecordOf(deps, wire.WorkflowRecordSchema, entry);
+    if (record === undefined) return undefined;
     const host = await hostOf(id.hostId);
     if (host?.host?.uid !== record.workflow?.status?.hostUid) return undefined;
     const workflow = await presentWorkflow(deps, id, record, host);
-    workflow.etag = formatPosition(store, revision);
+    workflow.etag = formatPosition(store, entry.revision);
     return matches(workflow) ? workflow : undefined;
   };
   if (orderBy === '') {

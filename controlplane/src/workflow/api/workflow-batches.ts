@@ -1,5 +1,5 @@
 /** WorkflowBatchService: one template on many hosts, a bounded number at once. */
-import { clone, create, equals, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { clone, create, equals, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
@@ -36,6 +36,7 @@ import {
   appliedId,
   deleteRecord,
   hasApplied,
+  readableRecordOf,
   readRecord,
   untilWritten,
   withApplied,
@@ -67,7 +68,10 @@ export function createWorkflowBatchService(deps: RpcDependencies): BoundService 
         'workflowBatches',
         request,
         '',
-        ({ value, revision }) => present(deps, fromBinary(schema, value), revision),
+        (entry) => {
+          const record = readableRecordOf(deps, schema, entry);
+          return record && present(deps, record, entry.revision);
+        },
         undefined,
         // The record has a run's number, the response its name.
         (batch) => toBinary(WorkflowBatchSchema, batch).byteLength,
