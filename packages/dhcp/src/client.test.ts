@@ -75,6 +75,18 @@ test('the architecture is read from the vendor class when option 93 is missing',
   expect(bootClient(withOptions(unnamed))?.platform).toBe('bios');
 });
 
+test.each([
+  [[16, 7], 'uefiX64'],
+  [[65_000, 11], 'uefiArm64'],
+  [[65_000], 'other'],
+] as const)('the first known one of the listed architectures %j is taken', (listed, platform) => {
+  const packet = withOptions(
+    writeOption(dhcpOption.vendorClass, 'PXEClient'),
+    writeOption(dhcpOption.architectures, listed),
+  );
+  expect(bootClient(packet)?.platform).toBe(platform);
+});
+
 test('the detection ignores a malformed architecture, and says so', () => {
   const packet = withOptions(writeOption(dhcpOption.vendorClass, 'PXEClient'), [
     93,

@@ -57,9 +57,10 @@ function isIpxe(side: SideOptions): boolean {
 }
 
 function platformOf(side: SideOptions, vendorClass: string): BootPlatform {
-  const listed = side.read(dhcpOption.architectures)?.[0];
+  const listed = side.read(dhcpOption.architectures);
   // Firmware without option 93 says it in its class: "PXEClient:Arch:00007:UNDI:003016".
   const named = /:Arch:(\d{5})/.exec(vendorClass)?.[1];
-  const architecture = listed ?? (named === undefined ? 0 : Number(named));
-  return platforms.get(architecture) ?? 'other';
+  const architectures = listed ?? [named === undefined ? 0 : Number(named)];
+  const known = architectures.flatMap((one) => platforms.get(one) ?? []);
+  return known[0] ?? 'other';
 }
