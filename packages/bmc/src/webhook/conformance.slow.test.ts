@@ -74,6 +74,26 @@ describe.each([
     }
   });
 
+  test.each([202, 302, 502, 'endless'] as const)(
+    'answers an order by %s counts by what is read back',
+    async (orderAnswer) => {
+      const device = await startSwitch({ plainHttp, orderAnswer });
+      const lying = await startSwitch({ plainHttp, orderAnswer, fault: 'lying' });
+      try {
+        const wanted = { calls: { ...calls, expectedStatus: 200 } };
+        const taken = await driverFor(device, wanted).setPower('on');
+        expect(taken).toMatchObject({ kind: 'ok', value: { changed: true } });
+        expect(device.switches()).toBe(1);
+        const refused = await driverFor(lying, wanted).setPower('on');
+        expect(refused, 'the answer of the device').not.toMatchObject({ type: 'notApplied' });
+        expect(refused.kind).not.toBe('ok');
+      } finally {
+        await device.close();
+        await lying.close();
+      }
+    },
+  );
+
   test('takes its secret by a header of its own', async () => {
     const device = await startSwitch({ plainHttp, header: 'x-api-key' });
     try {

@@ -16,6 +16,7 @@ import {
   type BmcIdentity,
   type BmcPowerAndHealth,
   type BmcResult,
+  type BmcTransient,
   failed,
   ok,
   type PowerState,
@@ -90,14 +91,16 @@ export class WebhookDriver implements BmcDriver {
       state === 'on' ? [calls.onPath, calls.onBody] : [calls.offPath, calls.offBody];
     const method = methodOf(calls);
     const answer = await this.#ask({ method, path, body }, restMs.act, signal);
-    if (answer.kind !== 'ok') return answer;
-    const refused = refusalOf(answer.value, `${method} ${path}`, calls.expectedStatus);
-    if (refused !== undefined) return refused;
+    const asked = `${method} ${path}`;
+    const refused =
+      answer.kind === 'ok' ? refusalOf(answer.value, asked, calls.expectedStatus) : answer;
+    if (refused !== undefined && !mayHaveHappened(refused)) return refused;
     const { clock, readBack } = this.#parts;
     const read = () => this.powerState(signal);
     const seen = await readUntil(clock, readBack, read, (power) => power === state, signal);
     if (seen.kind !== 'ok') return seen;
     if (seen.value === state) return ok({ changed: true, notes: [] });
+    if (refused !== undefined) return refused;
     const message = `the device took "${state}", and its socket stayed ${seen.value}`;
     return failed('notApplied', message);
   }
@@ -186,7 +189,7 @@ function refusalOf(
   { status }: Answer,
   asked: string,
   expected: number | undefined,
-): BmcResult<never> | undefined {
+): BmcFailed | BmcTransient | undefined {
   if (expected === undefined ? status >= 200 && status < 300 : status === expected)
     return undefined;
   const text = `${status} to ${asked}`;
@@ -211,7 +214,20 @@ function refusalOf(
     return { kind: 'transient', reason: 'trouble', message, backendText: text };
   }
   const wanted = expected === undefined ? '200 to 299' : String(expected);
-  return failed('rejected', `the device does not take ${asked}: ${wanted} is expected`, text);
+  const refused = failed(
+    'rejected',
+    `the device does not take ${asked}: ${wanted} is expected`,
+    text,
+  );
+  return status >= 200 && status < 300 ? { ...refused, afterSending: true } : refused;
+}
+
+/** After these answers to an order only the read-back can tell whether it was carried out. */
+function mayHaveHappened(refusal: BmcFailed | BmcTransient): boolean {
+  if (refusal.kind === 'failed') {
+    return refusal.type === 'protocol' || refusal.afterSending === true;
+  }
+  return refusal.reason === 'unreachable' || refusal.reason === 'trouble';
 }
 
 /** Refuses here a target that would be cut short or misread. */

@@ -28,6 +28,8 @@ export interface SocketSwitchOptions {
   readonly header?: string;
   readonly plainHttp?: boolean;
   readonly fault?: SwitchFault;
+  /** How an order is answered that was carried out: by this status, or without end. */
+  readonly orderAnswer?: number | 'endless';
   /** A change shows this much later. */
   readonly delayMs?: number;
   /** Told of every switching. */
@@ -113,18 +115,17 @@ class Device {
       response.writeHead(401).end(JSON.stringify(headers));
       return;
     }
-    if (this.fault === 'endless') {
-      response.writeHead(200);
-      const more = (): void => {
-        while (!response.destroyed && response.write(Buffer.alloc(65_536, 0x20))) continue;
-      };
-      response.on('drain', more);
-      more();
-      return;
-    }
+    if (this.fault === 'endless') return answerWithoutEnd(response);
     const order = method === 'POST' && (url === '/relay/on' || url === '/relay/off');
-    if (order) this.#switchTo(url === '/relay/on');
-    else if (method !== 'GET' || url !== '/relay') {
+    if (order) {
+      this.#switchTo(url === '/relay/on');
+      const { orderAnswer = 200 } = this.#options;
+      if (orderAnswer === 'endless') return answerWithoutEnd(response);
+      if (orderAnswer !== 200) {
+        response.writeHead(orderAnswer, { location: '/elsewhere' }).end('<html>');
+        return;
+      }
+    } else if (method !== 'GET' || url !== '/relay') {
       response.writeHead(404).end();
       return;
     }
@@ -151,4 +152,13 @@ class Device {
     const isShown = performance.now() >= this.#showsAtMs;
     return JSON.stringify({ relay: { on: isShown ? this.isOn : !this.isOn } });
   }
+}
+
+function answerWithoutEnd(response: ServerResponse): void {
+  response.writeHead(200);
+  const more = (): void => {
+    while (!response.destroyed && response.write(Buffer.alloc(65_536, 0x20))) continue;
+  };
+  response.on('drain', more);
+  more();
 }
