@@ -1,6 +1,7 @@
 /** The answer to Hello: each operation of a journal gets its directive (R10). */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState } from '@rackwright/messages';
+import { agent, asIncarnation, HostGoal, HostState, noRevision } from '@rackwright/messages';
+import type { StateStore } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { connectAgent, type PlainAgent, proved } from '../../host/testing/plain-agent.ts';
 import { rigWith } from '../../host/testing/rig.ts';
@@ -132,4 +133,26 @@ test('a host that could not take in a Hello is told again, and gets what it lack
   expect(plain.ended).toBe(false);
   await plain.report(proved());
   expect(rig.status().state).toBe(HostState.MANAGEABLE);
+});
+
+test('an old revision read at a Hello is not taken for a store that has lost data', async () => {
+  const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+  const old: { revision?: number } = {};
+  const wrapStore = (store: StateStore) => {
+    const present = store.latestRevision.bind(store);
+    store.presentRevision = () => present();
+    store.latestRevision = async () => old.revision ?? (await present());
+    return store;
+  };
+  const replica = await rig.replica({ wrapStore });
+  const plain = await connectAgent(rig, replica);
+  const [welcome] = plain.of('welcome');
+  const { incarnation = asIncarnation(''), revision = noRevision } = welcome ?? {};
+  await plain.report(proved());
+  await plain.cut();
+  old.revision = Number(revision) - 1;
+  const journal = { id: 'j1', generation: 2n };
+  const again = await connectAgent(rig, replica, { journal, seen: { incarnation, revision } });
+  expect(rig.rack()?.rack?.status?.restoredStore).toBeUndefined();
+  expect(again.of('welcome')[0]?.revision).toBeGreaterThan(revision);
 });
