@@ -9,7 +9,14 @@ import {
 } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { foldBatch, hasSlot, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
+import {
+  foldBatch,
+  hasSlot,
+  hostsWithSlot,
+  isOver,
+  isUnread,
+  type SlotState,
+} from './batch-rules.ts';
 
 const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRunState;
 const ended = [SUCCEEDED, FAILED, TIMED_OUT, CANCELLED] as const;
@@ -86,6 +93,13 @@ test('idle hosts go first, and only that has a slot may start', () => {
   expect(states(record)).toEqual([PENDING, RUNNING, PENDING]);
   expect(['u1', 'u2', 'u3'].map((uid) => hasSlot(record, uid))).toEqual([false, true, false]);
   expect(hasSlot(record, 'u9')).toBe(false);
+});
+
+test('a cancelled batch gives no slot, and has still to note how a run of it ended', () => {
+  const record = foldBatch(batch(3, 1, 1), new Map(), () => false, 0);
+  record.cancelled = create(wire.WorkflowBatchRecordSchema, { cancelled: {} }).cancelled;
+  expect(hasSlot(record, 'u1')).toBe(false);
+  expect(['u1', 'u2', 'u9'].map((uid) => isUnread(record, uid))).toEqual([true, false, false]);
 });
 
 test.each([

@@ -90,7 +90,11 @@ export function hostsWithSlot({ workflowBatch }: wire.WorkflowBatchRecord): numb
 
 /** Whether a host of the batch has its slot: only then may a pending run of it start. */
 export function hasSlot(record: wire.WorkflowBatchRecord, hostUid: HostUid): boolean {
-  if (record.cancelled !== undefined) return false;
+  return record.cancelled === undefined && isUnread(record, hostUid);
+}
+
+/** Whether the batch has not noted yet how the run of this host ended. */
+export function isUnread(record: wire.WorkflowBatchRecord, hostUid: HostUid): boolean {
   const index = record.hostUids.indexOf(hostUid);
   return record.workflowBatch?.status?.hosts[index]?.state === RUNNING;
 }

@@ -34,7 +34,7 @@ const order: StartOrder = {
   timeoutMs: undefined,
 };
 
-function workflow(disabled = false): wire.WorkflowRecord {
+function workflow(disabled = false, host = hostWith()): wire.WorkflowRecord {
   const made = create(wire.WorkflowRecordSchema, {
     workflow: { name, uid: asWorkflowUid('w1'), spec: { disabled }, status: { hostUid: 'u1' } },
   });
@@ -42,7 +42,7 @@ function workflow(disabled = false): wire.WorkflowRecord {
   return acceptRun(
     made,
     id,
-    { ...by, requestId: 'r1', templateDigest: 'd1', plan: undefined, use: useOf(hostWith()) },
+    { ...by, requestId: 'r1', templateDigest: 'd1', plan: undefined, use: useOf(host) },
     nowMs,
   );
 }
@@ -95,6 +95,15 @@ test('a run starts in the name of who has changed the template since it was aske
   expect(action.record.actor).toBe('user:b');
   expect(latestRun(action.record)?.requestedBy).toBe('user:b');
   expect(decide(action.record, id, others)).toEqual({ kind: 'start', order: changed });
+});
+
+test('a run that another has asked for does not go onto the claimed host of who changes it', () => {
+  const claimed = hostWith();
+  const claim = create(ClaimSchema, { by: userActor('b') });
+  Object.assign(claimed.host?.status ?? {}, { claim });
+  const render = () => ({ kind: 'ok', order: { ...order, templateDigest: 'd2' } }) as const;
+  const others = around({ host: claimed, render, sourceBy: userActor('b') });
+  expect(decide(workflow(false, claimed), id, others).kind, 'as who asked').toBe('start');
 });
 
 test('a run that the host carries already is noted, never ordered again, also once ended', () => {

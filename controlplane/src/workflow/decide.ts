@@ -177,17 +177,22 @@ function ofPending(
   const blocking = holderText(host)?.replace(/ \(at [^)]*\)/, '');
   if (blocking !== undefined) return wait('run', blocking);
   const { order } = rendering;
-  return changedByAnother(record, order, around) ?? { kind: 'start', order };
+  return changedByAnother(record, order, around, host) ?? { kind: 'start', order };
 }
 
-/** The template is not the one that was asked for: whoever has changed it answers for its steps. */
+/**
+ * The template is not the one that was asked for: whoever has changed it answers for its steps. A
+ * host that they have claimed still refuses the run of somebody else.
+ */
 function changedByAnother(
   record: wire.WorkflowRecord,
   { templateDigest }: StartOrder,
   { sourceBy }: DecisionContext,
+  { host }: wire.HostRecord,
 ): WorkflowAction | undefined {
   if (templateDigest === record.templateDigest) return undefined;
   if (sourceBy === undefined || sourceBy === record.actor) return undefined;
+  if (host?.status?.claim?.by === sourceBy) return undefined;
   return write(record, askedBy(record, sourceBy, templateDigest));
 }
 

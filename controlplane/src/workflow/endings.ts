@@ -19,7 +19,7 @@ import {
   untilWritten,
   writeRecord,
 } from '../records/index.ts';
-import { hasSlot } from './batch-rules.ts';
+import { isUnread } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { batchKey, type WorkflowId, workflowKey, workflowName } from './names.ts';
@@ -156,7 +156,7 @@ async function refuseUnread(
     if (batchId === undefined || batchUid === '') continue;
     const kept = await readRecord(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
     if (kept?.record.workflowBatch?.uid !== batchUid) continue;
-    if (!hasSlot(kept.record, record.workflow?.status?.hostUid ?? '')) continue;
+    if (!isUnread(kept.record, record.workflow?.status?.hostUid ?? '')) continue;
     const message = `${requestedBy} has not noted yet how ${name} ended; try again soon`;
     throw failedPrecondition('WORKFLOW_BUSY', message, { resource: requestedBy });
   }

@@ -248,6 +248,8 @@ export class RackSession {
     const { journal } = hello;
     if (journal === undefined) return;
     if (await this.#yields(hello)) return;
+    // Work of a host that this replica does not know yet would be cancelled, or forgotten.
+    await this.#deps.fleetView.caughtUp();
     const outcome = await recordHello(this.#deps, this.#rackId, hello, journal, this.#hint);
     switch (outcome.kind) {
       case 'noRack':

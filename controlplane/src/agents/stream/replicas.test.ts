@@ -5,6 +5,7 @@ import { agent, HostGoal, HostState, RunOutcome, RunPhase, store } from '@rackwr
 import { type MemoryCall, type MemoryFault, type StateStore, storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed } from '../../host/testing/bench.ts';
+import { lateWatch } from '../../host/testing/late-watch.ts';
 import {
   connectAgent,
   type PlainAgent,
@@ -137,9 +138,11 @@ describe('while one replica holds the stream', () => {
     ['a look', async (_plain: PlainAgent, { hosts }: Replica) => hosts.wake('h1')],
   ])('an abort reaches the agent once, also when %s finds it first', async (_name, finds) => {
     const rig = rigWith({ goal: HostGoal.MANAGEABLE });
-    const a = await rig.replica({ id: 'a', resyncIntervalMs, deaf: true });
+    const { wrapStore, hold } = lateWatch();
+    const a = await rig.replica({ id: 'a', resyncIntervalMs, wrapStore });
     const b = await rig.replica({ id: 'b', resyncIntervalMs });
     const plain = await connectAgent(rig, a);
+    hold();
     await b.request({ kind: 'abort', reason: 'wrong host' });
     expect(plain.ids()).toEqual(['u1/1/0/1']);
     await finds(plain, a);

@@ -405,6 +405,7 @@ describe('a host whose use in the lost stretch nobody knows', () => {
     expect(told?.headline).toContain('neither switched off nor erased');
     expect(told?.unblock.join()).toContain('rackwright host retry h1');
     await replica.request(asked);
+    expect(rig.record().change?.cause).toContain(`${asked.kind} requested`);
     await third.beat(3_000);
     expect(kinds(third).filter((kind) => kind !== 'cancel')).toEqual(['setPower']);
   });

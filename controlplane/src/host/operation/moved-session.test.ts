@@ -2,6 +2,7 @@
 import { HostGoal } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import { lateWatch } from '../testing/late-watch.ts';
 import { connectAgent, proved } from '../testing/plain-agent.ts';
 import { rigWith } from '../testing/rig.ts';
 
@@ -48,4 +49,20 @@ test('an order that a replica stores after the agent has moved to another is sen
   const ordered = rig.record().operation?.operation?.id;
   expect(ordered).toMatch(/^u1\/2\//);
   expect(after.ids().filter((id) => id === ordered)).toHaveLength(1);
+});
+
+test('an agent is welcome once the replica knows what was written before', async () => {
+  const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+  const watches = lateWatch();
+  const a = await rig.replica({ id: 'a' });
+  const b = await rig.replica({ id: 'b', wrapStore: watches.wrapStore });
+  const before = await connectAgent(rig, a, { journal });
+  watches.hold();
+  await before.report(proved(), before.last('u1'));
+  const after = await connectAgent(rig, b, { journal });
+  await rig.advance(500);
+  expect(after.of('welcome')).toEqual([]);
+  watches.release();
+  await rig.advance(500);
+  expect(after.of('welcome')).toHaveLength(1);
 });

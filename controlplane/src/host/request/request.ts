@@ -65,6 +65,7 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
     // The plan differs from the failed one: an edited plan is tried at once.
     if (request.plan !== undefined || hasChecked) delete pass.status.backoff;
     // Who asks for it again has checked (`restored.ts`, G3).
+    if (hasChecked) causedBy(pass, by.actor, 'delete requested again', requestId);
     delete pass.record.lookFirstSince;
     return undefined;
   }

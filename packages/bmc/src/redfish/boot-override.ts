@@ -70,10 +70,12 @@ async function write(
   let refused: BmcResult<never> | undefined;
   for (const find of showsOverride(system) ? [own, settings] : [settings, own]) {
     const target = await find();
-    if (target.kind !== 'ok') return target;
+    if (target.kind !== 'ok') return refused ?? target;
     if (target.value === undefined) continue;
     const facts = bootFacts(target.value);
-    const wanted = wantedBoot(override, facts, preferences);
+    // The settings need not list what the system can boot from.
+    const targets = facts.targets ?? bootFacts(system).targets;
+    const wanted = wantedBoot(override, { ...facts, targets }, preferences);
     const answer = wanted.kind === 'ok' ? await patch(target.value, wanted.value, calls) : wanted;
     if (isRefused(answer)) refused ??= answer;
     else if (wanted.kind !== 'ok') return wanted;

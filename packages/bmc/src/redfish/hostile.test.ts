@@ -299,6 +299,26 @@ describe('a boot override', () => {
     expect(patched(requests)).toEqual(['/s/1']);
   });
 
+  test('is refused for a device that the system does not list', async () => {
+    const offered = { 'BootSourceOverrideTarget@Redfish.AllowableValues': ['Hdd'] };
+    const { driver, requests } = driverOf({
+      'GET /s/1': { body: { PowerState: 'Off', ...later, Boot: { ...Boot, ...offered } } },
+      'GET /s/1/SD': { body: { Boot } },
+      'PATCH /s/1/SD': { status: 204 },
+    });
+    expect(kindOf(await driver.setBootOverride(network))).toBe('unsupported');
+    expect(patched(requests)).toEqual([]);
+  });
+
+  test('is refused for good also where the settings cannot be read', async () => {
+    const { driver } = driverOf({
+      'GET /s/1': { body: { PowerState: 'Off', ...later, Boot } },
+      'PATCH /s/1': { status: 400 },
+      'GET /s/1/SD': { status: 502 },
+    });
+    expect(kindOf(await driver.setBootOverride(network))).toBe('rejected');
+  });
+
   test('counts by what is read back where the answer to it is odd', async () => {
     const system = { 'GET /s/1': { body: { PowerState: 'Off', Boot } } };
     const odd = { 'PATCH /s/1': { status: 502 } };

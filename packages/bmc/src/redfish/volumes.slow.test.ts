@@ -61,9 +61,13 @@ async function start(
   const governor = new Governor(clock, { ...defaultGovernorLimits, ...breaker }, () => {});
   const driver = driverFor(bmc, { parts: { readBack, volumes: limits, governor } });
   const told: number[] = [];
+  const states: string[] = [];
   const permitted: Parameters<BeforeOrder>[] = [];
   const hooks: VolumeHooks = {
-    tell: (percent) => void told.push(percent),
+    tell: (percent, state) => {
+      told.push(percent);
+      states.push(state);
+    },
     beforeOrder: (...asked) => {
       permitted.push(asked);
       return answer(...asked);
@@ -71,7 +75,7 @@ async function start(
   };
   const apply = (more: Partial<VolumeOrder> = {}) =>
     driver.applyVolumes({ ...order, ...more }, hooks);
-  return { bmc, apply, told, permitted };
+  return { bmc, apply, told, states, permitted };
 }
 
 const before = ['RAID1 1+2', 'RAID0 3'];
@@ -112,14 +116,16 @@ test('an order that is not permitted yet waits, and the changes are made once it
 });
 
 test('an order that is never permitted ends as pending, with what it waited for', async () => {
-  const { bmc, apply } = await start({}, volumes, (_, done) =>
+  const { bmc, apply, states } = await start({}, volumes, (_, done) =>
     done.length === 0 ? undefined : transient('busy', 'the rack is frozen'),
   );
   expect(await apply()).toMatchObject({
     type: 'stillPending',
-    backendText: 'the rack is frozen',
+    message: expect.stringMatching(/^"create RAID1 of 3, 4" was not begun: the rack is frozen; /),
   });
   expect(bmc.volumes().orders).toBe(1);
+  expect(states).toContain('create RAID1 of 3, 4: waits: the rack is frozen');
+  expect(states).not.toContain('create RAID1 of 3, 4: ordered');
 });
 
 test('volumes of every page of the list count, so none stays that nobody wants', async () => {

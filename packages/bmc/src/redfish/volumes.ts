@@ -112,7 +112,6 @@ export async function applyVolumes(
     const share = (percent: number) => Math.round((at * 100 + percent) / changes.length);
     const tellStep: TellUpdate = (percent, state) =>
       tell(share(percent), `${change.text}: ${state}`);
-    tellStep(0, 'ordered');
     const before = changes.slice(0, at).map(({ text }) => text);
     const watch = { endMs, tell: tellStep, before };
     const end = await makeChange(change, controller.value, watch, calls);
@@ -363,8 +362,8 @@ async function orderChange(
     } else if (isSent && mayHaveHappened(taken)) {
       return ok({ task: undefined, isOpen: true });
     } else if (taken.kind === 'transient' && !isFirst && calls.signal?.aborted !== true) {
-      const message = `the BMC has not begun to ${change.text}${lost}`;
-      return failed('stillPending', bounded(message), taken.message);
+      const message = `"${change.text}" was not begun: ${taken.message}${lost}`;
+      return failed('stillPending', bounded(message), taken.backendText);
     } else {
       return { ...taken, message: bounded(`${taken.message}${lost}`) };
     }
@@ -381,18 +380,20 @@ interface SentOrder {
 /** The first change is given up when the BMC has not begun it; a later one waits for the BMC. */
 async function sendOrder(
   order: Order,
-  { endMs, before }: Watch,
+  { endMs, before, tell }: Watch,
   { ordering, clock, volumes, signal }: VolumeCalls,
 ): Promise<SentOrder> {
   for (;;) {
     const sent = { isSent: false };
     const taken = await ordering(before, (talk) => {
       sent.isSent = true;
+      tell(0, 'ordered');
       return order(talk, signal);
     });
     const one = { taken, isSent: sent.isSent };
     const waits = before.length > 0 && clock.suspendAwareMs() < endMs;
     if (!waits || !hasNotBegun(one)) return one;
+    if (taken.kind === 'transient') tell(0, `waits: ${taken.message}`);
     await pause(clock, volumes.pollMs, signal);
   }
 }
