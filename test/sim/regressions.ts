@@ -325,4 +325,10 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'the judge blamed an agent for not knowing what it had sent before it died',
   },
+  {
+    seed: 8_900_607,
+    hosts: 2,
+    discovery: true,
+    was: 'no operator accepted a restored store whose hosts were all at their goal',
+  },
 ];

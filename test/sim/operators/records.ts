@@ -1,6 +1,7 @@
 /** Host records as the store has kept them, for operators who look before they act. */
 import { clone, toBinary } from '@bufbuild/protobuf';
 import {
+  HoldKind,
   type Host,
   HostGoal,
   HostState,
@@ -61,9 +62,13 @@ export function machineOf(view: WorldView, { host }: KeptHost): SimMachine | und
   );
 }
 
-/** Whether the host stands where it shall stand and nothing more will happen to it by itself. */
+/**
+ * Whether the host stands where it shall stand and nothing more will happen to it by itself. The
+ * loss of a restored store is still to be accepted: until then its rack finds no machine either.
+ */
 export function isAtGoal({ host, record, status }: KeptHost): boolean {
-  const { run, state, deletion } = status;
+  const { run, state, deletion, holds } = status;
+  if (holds.some(({ kind }) => kind === HoldKind.RESTORED)) return false;
   if (run !== undefined && run.phase !== RunPhase.ENDED) return false;
   if (deletion !== undefined || record.pendingPower !== undefined) return false;
   const less = host.spec?.goal === HostGoal.MANAGEABLE || host.spec?.retired === true;
