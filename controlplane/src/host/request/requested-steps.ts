@@ -3,7 +3,7 @@
  * anything is started. Pure.
  */
 
-import { applyVolumesStep, burnInDiskStep, isErasure, isTemplateOnly } from '@rackwright/messages';
+import { applyVolumesStep, isErasure, isTemplateOnly } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
 import type { PassView } from '../pass/pass.ts';
 import type { Refusal, RequestedStep } from '../pass/types.ts';
@@ -25,7 +25,7 @@ export function refusalOfSteps(
     ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),
     ...powerViolations(steps, known),
     ...ownViolations(steps, known),
-    ...burnInViolations(steps),
+    ...writerViolations(steps, known),
     ...volumeViolations(steps),
   ];
   if (fieldViolations.length === 0) return undefined;
@@ -71,14 +71,24 @@ function ownViolations(steps: readonly RequestedStep[], known: readonly KnownSte
   });
 }
 
-/** The same list must later erase what a burn-in writes to disks (DESIGN §5). */
-function burnInViolations(steps: readonly RequestedStep[]): Violation[] {
+/** The same list must later erase what a burn-in, or a step like it, writes (DESIGN §5). */
+function writerViolations(
+  steps: readonly RequestedStep[],
+  known: readonly KnownStep[],
+): Violation[] {
   const first = steps.findIndex(({ step }) => isErasure(step));
   return steps.flatMap(({ step }, index) => {
-    if (step !== burnInDiskStep || index < first) return [];
+    if (index < first || !writesOver(step, known)) return [];
     const description = `${step} writes over disks; put it before a step that erases them`;
     return [{ field: `steps[${index}].step`, description }];
   });
+}
+
+/** Whether it may lose data of disks; programs of the site and volumes have rules of their own. */
+function writesOver(step: string, known: readonly KnownStep[]): boolean {
+  const kind = describe(known, step);
+  if (kind === undefined || kind.source === 'fleet' || step === applyVolumesStep) return false;
+  return kind.description.destructive !== false && !isErasure(step);
 }
 
 /** Volumes create new disks: the same list must later erase those (DESIGN §5). */
