@@ -302,7 +302,9 @@ function saysNotThere(result: BmcFailed | BmcTransient): boolean {
 
 /** After these answers to a command only the read-back can tell whether it was carried out. */
 function mayHaveHappened(result: BmcFailed | BmcTransient): boolean {
-  if (result.kind === 'transient') return result.reason === 'unreachable';
+  if (result.kind === 'transient') {
+    return result.reason === 'unreachable' || result.reason === 'trouble';
+  }
   return result.type === 'rejected' || result.type === 'malformed';
 }
 

@@ -99,7 +99,14 @@ const captured: readonly (readonly [string, string])[] = [
   ['busy', 'Error in open session response message : insufficient resources for session\n'],
   ['busy', 'Unable to send RAW command (rsp=0xc0): Node busy\n'],
   ['rejected', 'Unable to send RAW command (rsp=0xd5): Command not supported in present state\n'],
-  ['unreachable', 'Unable to send RAW command (channel=0x0 netfn=0x0 lun=0x0 cmd=0x1): timeout\n'],
+  ['trouble', 'Unable to send RAW command (rsp=0xc3): Timeout\n'],
+  ['trouble', 'Unable to send RAW command (rsp=0xce): Command response could not be provided\n'],
+  ['trouble', 'Unable to send RAW command (rsp=0xd2): BMC initialization in progress\n'],
+  ['trouble', ' Device not present (Timeout)\n'],
+  // ipmitool 1.8.19, `raw` and `fru print`, without an answer in an open session.
+  ['unreachable', 'Unable to send RAW command (channel=0x0 netfn=0x0 lun=0x0 cmd=0x1)\n'],
+  ['unreachable', ' Device not present (No Response)\n'],
+  ['rejected', ' Device not present (Requested sensor, data, or record not found)\n'],
   ['malformed', 'something else\n'],
 ];
 

@@ -49,6 +49,16 @@ const rules: readonly Rule[] = [
     /unable to (open|read) (file|password)/i,
     (text) => failed('toolMissing', 'ipmitool could not read the password from a pipe', text),
   ],
+  // IPMI 2.0 table 5-2: a timeout within, no answer possible, an update of firmware, a start.
+  [
+    /rsp=0x(?:c3|ce|d[0-2])|device not present \((?:timeout|bmc initiali[sz]ation)/i,
+    (text) => transient('trouble', 'the BMC cannot answer this now', text),
+  ],
+  // What ipmitool says when an answer within a session is lost.
+  [
+    /device not present \(no response\)|unable to send raw command \((?![^)]*rsp=)/i,
+    (text) => transient('unreachable', 'the BMC does not answer', text),
+  ],
   [
     /rsp=0xc1|invalid command/i,
     (text) => failed('unsupported', 'the BMC does not know this command', text),
