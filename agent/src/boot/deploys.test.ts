@@ -50,7 +50,7 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
       ...{ ...parts, scripts, limits: httpLimitsDefault, files: new Map() },
       bootEvents: noBootEvents(),
       knownHost: () => undefined,
-      fileVersion: async () => undefined,
+      fileState: async () => undefined,
       imageBlob: () => 'later',
     },
     (asked) => (addresses.includes(asked) ? bootUrls(asked, 8080) : undefined),

@@ -45,11 +45,8 @@ export interface BootHttpOptions {
   readonly bootEvents: BootEvents;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
-  /**
-   * Changes when the file may have changed; undefined: unknown. The state is read after the call,
-   * never before.
-   */
-  readonly fileVersion: (path: string) => Promise<string | undefined>;
+  /** The present state of a file, read after the call, never before; undefined: unknown. */
+  readonly fileState: (path: string) => Promise<FileState | undefined>;
   readonly scripts: BootScripts;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: FindImageBlob;
@@ -251,33 +248,36 @@ class BootPages {
     const decision = this.#options.bootGate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
     if (!mayStartRunner(decision) && file.kind === 'disk') return refusal(403);
-    const lastByte = file.kind === 'disk' ? file.sizeBytes - 1 : file.bytes.length - 1;
-    const watched = { mac, name, lastByte };
-    const answered = this.#file(request, file);
-    return answered instanceof Promise
-      ? answered.then((response) => this.#watched(request, response, watched))
-      : this.#watched(request, answered, watched);
+    const answer = (now: ServedFile): HttpResponse => {
+      const lastByte = sizeOf(now) - 1;
+      return this.#watched(request, this.#versioned(request, now), { mac, name, lastByte });
+    };
+    const present = this.#present(file);
+    return present instanceof Promise ? present.then(answer) : answer(present);
   }
 
   #file(request: HttpRequest, file: ServedFile | undefined): HttpResponse | Promise<HttpResponse> {
     if (file === undefined) return refusal(404);
-    if (file.version !== undefined || file.kind === 'memory')
-      return this.#versioned(request, file, file.version);
-    const { path } = file;
-    return this.#options.fileVersion(path).then((now) => this.#versioned(request, file, now));
+    const present = this.#present(file);
+    return present instanceof Promise
+      ? present.then((now) => this.#versioned(request, now))
+      : this.#versioned(request, present);
   }
 
-  #versioned(
-    { headers: asked }: HttpRequest,
-    file: ServedFile,
-    version: string | undefined,
-  ): HttpResponse {
+  /** The file as it is now: a package or a person may have replaced it since the start. */
+  #present(file: ServedFile): ServedFile | Promise<ServedFile> {
+    if (file.version !== undefined || file.kind === 'memory') return file;
+    return this.#options.fileState(file.path).then((now) => ({ ...file, ...now }));
+  }
+
+  #versioned({ headers: asked }: HttpRequest, file: ServedFile): HttpResponse {
+    const { version } = file;
     const etag = version === undefined ? undefined : `"${version}"`;
     const tag: Record<string, string> = etag === undefined ? {} : { etag };
     if (etag !== undefined && isUnchanged(asked['if-none-match'], etag)) {
       return { status: 304, headers: tag };
     }
-    const size = file.kind === 'memory' ? file.bytes.length : file.sizeBytes;
+    const size = sizeOf(file);
     const type = 'application/octet-stream';
     const headers = { 'accept-ranges': 'bytes', 'content-type': type, ...tag };
     // RFC 9110 §13.1.5: a part only when the client has other parts of the same file.
@@ -287,14 +287,14 @@ class BootPages {
       case 'unsatisfiable':
         return refusal(416, { 'content-range': `bytes */${size}` });
       case 'whole':
-        return { status: 200, headers, body: part(file, version, 0, size - 1) };
+        return { status: 200, headers, body: part(file, 0, size - 1) };
       case 'part': {
         const { start, end } = range;
         const contentRange = { 'content-range': `bytes ${start}-${end}/${size}` };
         return {
           status: 206,
           headers: { ...headers, ...contentRange },
-          body: part(file, version, start, end),
+          body: part(file, start, end),
         };
       }
     }
@@ -340,15 +340,21 @@ function bytesOf(body: HttpResponse['body']): number {
 }
 
 /** Bytes `start` to `end`, both inclusive; an empty file has end -1. */
-function part(
-  file: ServedFile,
-  version: string | undefined,
-  start: number,
-  end: number,
-): Uint8Array | FileSlice {
+/** What the answer to a request depends on. */
+export interface FileState {
+  readonly sizeBytes: number;
+  /** Changes when the file may have changed; unset: unknown. */
+  readonly version?: string;
+}
+
+function sizeOf(file: ServedFile): number {
+  return file.kind === 'memory' ? file.bytes.length : file.sizeBytes;
+}
+
+function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice {
   if (file.kind === 'memory') return file.bytes.subarray(start, end + 1);
   if (end < start) return new Uint8Array();
-  const { path, readable } = file;
+  const { path, readable, version } = file;
   const slice = { kind: 'file', path, start, end } as const;
   // A file that is still being fetched is not kept in memory.
   if (readable !== undefined) return { ...slice, readable };

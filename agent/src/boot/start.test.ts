@@ -298,16 +298,26 @@ test('an answer names the file’s version; a client with this version gets no b
   }
 });
 
-test('a file that was replaced has another version', async () => {
-  const rig = await rigOnly();
-  const url = rig.url('/files/vmlinuz');
-  const before = (await fetch(url, { method: 'HEAD' })).headers.get('etag') ?? '';
-  const bytes = (rig.contents['vmlinuz'] ?? new Uint8Array()).map((byte) => byte ^ 1);
-  await writeFile(join(rig.folder, 'vmlinuz'), bytes);
-  const now = await fetch(url, { headers: { 'if-none-match': before } });
-  expect(now.status).toBe(200);
-  expect(now.headers.get('etag')).not.toBe(before);
-});
+test.each([
+  ['as large', 0],
+  ['larger', 1_000],
+  ['smaller', -1_000],
+])(
+  'a file that was replaced by one that is %s is sent whole, as another version',
+  async (...by) => {
+    const [, more] = by;
+    const rig = await rigOnly();
+    const url = rig.url('/files/vmlinuz');
+    const before = (await fetch(url, { method: 'HEAD' })).headers.get('etag') ?? '';
+    const old = rig.contents['vmlinuz'] ?? new Uint8Array();
+    const bytes = Uint8Array.from({ length: old.length + more }, (_, at) => (old[at] ?? 0) ^ 1);
+    await writeFile(join(rig.folder, 'vmlinuz'), bytes);
+    const now = await fetch(url, { headers: { 'if-none-match': before } });
+    expect(now.status).toBe(200);
+    expect(now.headers.get('etag')).not.toBe(before);
+    expect(sameBytes(await now.bytes(), bytes)).toBe(true);
+  },
+);
 
 test('the server serves an empty file', async () => {
   const rig = await rigOnly({ loaders: { nothing: 0 }, files: { void: 0 } });

@@ -155,7 +155,7 @@ export async function startBoot(
       ...{ ...more, scripts, bootEvents, ...blobs },
       knownHost: (mac: Mac) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
-      fileVersion: async (path: string) => (await disk.stat(path))?.version,
+      fileState: (path: string) => disk.stat(path),
       limits: httpLimitsOf(config),
     };
     const urlsAt = (localAddress: string): BootUrls | undefined => {
