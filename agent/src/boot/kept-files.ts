@@ -38,8 +38,11 @@ interface Entry {
 
 /** After the last transfer of a file, for the hosts that boot a little later. */
 const keptMs = 60_000;
-/** How long a check of the disk counts: until the client that caused it retries. */
-const freshMs = 5_000;
+/**
+ * How long a check of the disk counts: until the client that caused it has asked again, and once
+ * more. U-Boot repeats its request a little more than 5 s after it.
+ */
+const freshMs = 15_000;
 
 export class KeptFiles {
   readonly #options: KeptFilesOptions;
