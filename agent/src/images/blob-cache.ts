@@ -93,6 +93,7 @@ const blobsMax = 10_000;
 const refusals = [
   'unauthorized',
   'untrusted',
+  'forbidden',
   'refused',
   'notFound',
   'digestMismatch',
