@@ -279,31 +279,29 @@ describe('several who want one blob', () => {
     expect(cache.find(digestOf(other))).toBeDefined();
   });
 
-  test.each(['unauthorized', 'forbidden'] as const)(
-    'are not refused for the registry of the one who came first (%s)',
-    async (kind) => {
-      const bytes = bytesOf('a');
-      const cache = await open();
-      const asked: string[] = [];
-      const refused = Promise.withResolvers<void>();
-      const refusing: BlobSource = {
-        open: async () => {
-          asked.push('first');
-          await refused.promise;
-          throw new OciError(kind, 'not for you');
-        },
-      };
-      const [own, other] = [served(bytes), served(bytes)];
-      const outcomes = Promise.allSettled(
-        [{ source: refusing, asked: [] }, own, other].map((each) => pin(cache, bytes, each)),
-      );
-      await expect.poll(() => asked).toEqual(['first']);
-      refused.resolve();
-      const ends = (await outcomes).map(({ status }) => status);
-      expect(ends).toEqual(['rejected', 'fulfilled', 'fulfilled']);
-      expect([...own.asked, ...other.asked]).toEqual([0]);
-    },
-  );
+  const kinds = ['unauthorized', 'forbidden'] as const;
+  test.each(kinds)('are not refused for the registry of the first one (%s)', async (kind) => {
+    const bytes = bytesOf('a');
+    const cache = await open();
+    const asked: string[] = [];
+    const refused = Promise.withResolvers<void>();
+    const refusing: BlobSource = {
+      open: async () => {
+        asked.push('first');
+        await refused.promise;
+        throw new OciError(kind, 'not for you');
+      },
+    };
+    const [own, other] = [served(bytes), served(bytes)];
+    const outcomes = Promise.allSettled(
+      [{ source: refusing, asked: [] }, own, other].map((each) => pin(cache, bytes, each)),
+    );
+    await expect.poll(() => asked).toEqual(['first']);
+    refused.resolve();
+    const ends = (await outcomes).map(({ status }) => status);
+    expect(ends).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect([...own.asked, ...other.asked]).toEqual([0]);
+  });
 });
 
 describe('what was found right in this life', () => {

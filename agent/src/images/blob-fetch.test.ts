@@ -168,7 +168,11 @@ describe('a registry that has trouble', () => {
   const away = new OciError('unreachable', 'away');
 
   test('is asked again after a pause, or after the time that it names', async () => {
-    const { source } = failing(away, new OciError('tooMany', 'slowly', 7_000), away);
+    const { source } = failing(
+      away,
+      new OciError('tooMany', 'slowly', { retryAfterMs: 7_000 }),
+      away,
+    );
     const cache = await open();
     await cache.pin(wanted, source, never, () => {}, [1_000, 2_000, 4_000]);
     expect(waits).toEqual([1_000, 7_000, 4_000]);
@@ -177,7 +181,11 @@ describe('a registry that has trouble', () => {
   test.each([
     ['more often than was said', [away, away], 1],
     ['for what will not pass', [new OciError('notFound', 'no')], 0],
-    ['when it wants to be left alone for hours', [new OciError('tooMany', 'x', 9e6)], 0],
+    [
+      'when it wants to be left alone for hours',
+      [new OciError('tooMany', 'x', { retryAfterMs: 9e6 })],
+      0,
+    ],
   ])('is not asked %s', async (_, errors, times) => {
     const { source, left } = failing(...errors);
     const cache = await open();

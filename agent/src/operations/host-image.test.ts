@@ -168,7 +168,7 @@ test('a host that proves itself by its power gets no address to call', async () 
 });
 
 const refuse = (kind: OciError['kind'], retryAfterMs?: number) =>
-  setUp(() => Promise.reject(new OciError(kind, 'the words', retryAfterMs)));
+  setUp(() => Promise.reject(new OciError(kind, 'the words', { retryAfterMs })));
 const notOrdered = () => Promise.reject(new Error('the runner was ordered'));
 
 test('each failure of a registry is told apart before a runner is ordered', async () => {

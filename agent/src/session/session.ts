@@ -78,7 +78,7 @@ export class AgentSession {
   readonly #forgetting = new Map<HostUid, Promise<void>>();
   /** The incarnation of the store behind the present session; empty before the first. */
   #incarnation = create(agent.WelcomeSchema).incarnation;
-  /** Why the store gets no destructive work and no boot list into force; undefined: it does. */
+  /** Why the store’s destructive work and boot list are refused; undefined: they are not. */
   #refusal: StoreRefusal | undefined;
   #running: RunningParts | undefined;
 
@@ -286,7 +286,7 @@ export class AgentSession {
     };
   }
 
-  /** Whether the lease may be needed, or a deadline that waits for a word of this agent pass. */
+  /** Whether work may need the lease, or a deadline of it fires only once this agent was heard. */
   #hasWork(): boolean {
     return this.#started().attempts.hasOpen() || this.grants.isAnyAwaited();
   }

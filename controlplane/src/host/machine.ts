@@ -8,7 +8,8 @@
  * H3 A finished run never changes again; a late report changes nothing (R7).
  * H4 An operation is in the record before it is sent, with the journal it goes to (R3, R9).
  * H5 A refused request changes nothing.
- * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
+ * H6 `available` is entered only by a clean whose every device is certified for this use epoch. A
+ *    host whose provision has left each of those certificates in force returns to it.
  */
 
 import { actors, HoldScope, HostState, type Run, type store } from '@rackwright/messages';

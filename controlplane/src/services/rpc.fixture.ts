@@ -91,6 +91,8 @@ export function startOn(
   );
   const patient = {
     ...config,
+    // On a busy machine a test may take longer than an agent may be away.
+    engine: { ...config.engine, contactDeadlineMs: 3_600_000 },
     operators: { ...operators, limits: { ...operators.limits, ...inOneProcess } },
     agents: { ...agents, limits: { ...agents.limits, ...inOneProcess } },
   };

@@ -36,14 +36,24 @@ export const ociFailures = [
 export type OciFailureKind = (typeof ociFailures)[number];
 
 /** The only error that this package throws. No message carries a secret. */
+interface OciErrorOptions {
+  readonly retryAfterMs?: number | undefined;
+  /** What was caught, for the log. */
+  readonly cause?: unknown;
+}
+
 export class OciError extends Error {
   override readonly name = 'OciError';
   readonly kind: OciFailureKind;
   /** The pause that the other side asks for, when it does: milliseconds. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(kind: OciFailureKind, message: string, retryAfterMs?: number) {
-    super(message);
+  constructor(
+    kind: OciFailureKind,
+    message: string,
+    { retryAfterMs, cause }: OciErrorOptions = {},
+  ) {
+    super(message, { cause });
     this.kind = kind;
     this.retryAfterMs = retryAfterMs;
   }

@@ -77,7 +77,10 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
   return apply(pass, request, by);
 }
 
-/** An abort that changes nothing: whoever repeats one at each pass would be woken by its write. */
+/**
+ * A repeated abort writes nothing. A write would wake a caller that repeats it at each pass, and so
+ * without end.
+ */
 function isAborting({ status }: PassView, { kind }: HostRequest): boolean {
   return kind === 'abort' && activeRun(status)?.abort !== undefined;
 }

@@ -130,7 +130,7 @@ export function enterRun(
     record.certified = [];
     delete record.plannedErasure;
   }
-  const writes = leavesAvailable(status.run);
+  const writes = endsAvailability(status.run);
   if (writes && status.state === HostState.AVAILABLE) move(status, 'used');
   else if (writes && kind === RunKind.WORKFLOW) beginUse(pass);
   stayDue(pass);
@@ -158,10 +158,10 @@ const leavesIntents: ReadonlySet<RunKind> = new Set([
 ]);
 
 /**
- * An available host stays available through a run that can leave nothing on its disks. A system
- * that it is handed over to may do anything, and is not observed.
+ * Whether an available host is no longer available once the run begins: the run may write to its
+ * disks. A system that it is handed over to may do anything, and is not observed.
  */
-function leavesAvailable({ kind, steps }: RunView): boolean {
+function endsAvailability({ kind, steps }: RunView): boolean {
   switch (kind) {
     case RunKind.CLEAN:
       return true;
@@ -370,7 +370,8 @@ export function bootAgain(pass: Pass, run: Run, step: RunStep, message: string):
 }
 
 /**
- * R4: the step's re-run class decides here, and nowhere else, what follows an interrupted attempt.
+ * R4: the step's re-run class decides what follows an interrupted attempt. Where the runner of the
+ * boot is lost, `bootAgain` decides.
  */
 export function interruptStep(
   pass: Pass,

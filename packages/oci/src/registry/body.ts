@@ -19,7 +19,8 @@ export async function readBody(
       parts.push(part);
     }
   } catch (error) {
-    throw error instanceof WebBroken ? new OciError('unreachable', error.message) : error;
+    if (!(error instanceof WebBroken)) throw error;
+    throw new OciError('unreachable', error.message, { cause: error });
   } finally {
     answer.close();
   }

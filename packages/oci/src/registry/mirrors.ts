@@ -124,7 +124,11 @@ async function firstThatHas<P extends { readonly name: string }, T>(
       if (isLast && problems.length === 0) throw error;
       if (isLast) {
         const message = `${error.message}; its mirrors: ${problems.join('; ')}`;
-        throw new OciError(error.kind, message.slice(0, messageCharactersMax), error.retryAfterMs);
+        const { kind, retryAfterMs } = error;
+        throw new OciError(kind, message.slice(0, messageCharactersMax), {
+          retryAfterMs,
+          cause: error,
+        });
       }
       problems.push(error.message);
     }

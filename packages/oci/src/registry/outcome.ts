@@ -32,9 +32,10 @@ export function refusedFor(
   headers: Readonly<Record<string, string>>,
   message: string,
 ): OciError {
-  if (status === 429) return new OciError('tooMany', message, retryAfterMs(headers));
+  if (status === 429)
+    return new OciError('tooMany', message, { retryAfterMs: retryAfterMs(headers) });
   const mayPass = status === 408 || status >= 500;
-  if (mayPass) return new OciError('unreachable', message, retryAfterMs(headers));
+  if (mayPass) return new OciError('unreachable', message, { retryAfterMs: retryAfterMs(headers) });
   return new OciError('refused', message);
 }
 

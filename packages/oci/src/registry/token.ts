@@ -68,8 +68,9 @@ export async function fetchToken(web: WebClient, ask: TokenAsk): Promise<string>
   }
   if (status !== 200) {
     const message = `the token service ${host} answers ${status}`;
-    if (status === 429) throw new OciError('tooMany', message, retryAfterMs(answer.headers));
-    throw new OciError('unreachable', message, retryAfterMs(answer.headers));
+    const wait = { retryAfterMs: retryAfterMs(answer.headers) };
+    if (status === 429) throw new OciError('tooMany', message, wait);
+    throw new OciError('unreachable', message, wait);
   }
   const body = parseJson(await readBody(answer, tokenBodyBytesMax, 'token'), 'token');
   const token = textAt(body, 'token') || textAt(body, 'access_token');
