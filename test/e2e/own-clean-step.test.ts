@@ -66,7 +66,7 @@ test('a program of the site’s own is foreseen, may fail, and is left out where
       { name: 'own.check', priority: 1, source: 'fleet', own: { image: program.image } },
       { name: 'deploy.erase_devices' },
     ]);
-    expect(listed.warnings.join()).toContain('priority 1 would place own.check after the erasure');
+    expect(listed.warnings.join()).toContain('own.check has priority 1, behind the erasure');
     const plan = await plans.planRun({ parent: name, run: { case: 'clean', value: {} } });
     const foreseen = plan.steps.map(({ step, title }) => title || step);
     await hosts.cleanHost({ name });

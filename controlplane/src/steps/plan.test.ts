@@ -31,11 +31,6 @@ function known(name: string, priority: number, source: 'agent' | 'runner' = 'run
   return { description: create(agent.StepDescriptionSchema, { name, priority }), source };
 }
 
-function harmless(name: string, priority: number): KnownStep {
-  const parts = { name, priority, destructive: false };
-  return { description: create(agent.StepDescriptionSchema, parts), source: 'runner' };
-}
-
 const tuned = [known('bios.tune', 7)];
 const fleet = create(FleetSpecSchema, {
   priorityOverrides: { 'bios.tune': 30 },
@@ -151,7 +146,7 @@ test.each([
   'a program of priority %i stands where that says, but behind no erasure',
   (own, names, warns) => {
     const steps = [...ownSteps(withOwn(own)), ...ofRunner];
-    const others = [known('vendor.polish', 50), harmless('vendor.seal', 5)];
+    const others = [known('vendor.polish', 50), known('vendor.seal', 5)];
     const { enabled, warnings } = cleanPlan({ known: [...others, ...steps] });
     expect(enabled.map(({ name }) => name)).toEqual(names);
     expect(warnings.join().includes('own.burn_in')).toBe(warns);
@@ -172,14 +167,4 @@ test('a program is listed with what it runs, and disabled where others are', () 
     priorityFrom: 'host',
     disabledReason: 'priority_overrides sets its priority to 0',
   });
-});
-
-test('a destructive step whose priority is behind the erasure runs before it', () => {
-  const erasure = builtInSteps
-    .filter(({ name }) => name === eraseStep)
-    .map((description) => ({ description, source: 'runner' as const }));
-  const steps = [...erasure, known('vendor.scrub', 1), harmless('vendor.read', 2)];
-  const { enabled, warnings } = cleanPlan({ known: steps });
-  expect(enabled.map(({ name }) => name)).toEqual(['vendor.scrub', eraseStep, 'vendor.read']);
-  expect(warnings.join()).toContain('priority 1 would place vendor.scrub after the erasure');
 });

@@ -5,6 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  burnInDiskStep,
   type CleaningPolicy,
   type CleanStep,
   CleanStepSchema,
@@ -90,19 +91,14 @@ export function cleanPlan(input: PlanInput): CleanPlan {
 function writersAfterErasure(byPriority: readonly CleanStep[]): readonly CleanStep[] {
   const first = byPriority.findIndex(({ name }) => isErasure(name));
   if (first === -1) return [];
-  return byPriority.slice(first).filter((step) => isOwn(step) || writesOver(step));
+  return byPriority.slice(first).filter((step) => isOwn(step) || step.name === burnInDiskStep);
 }
 
 function isOwn({ own }: CleanStep): boolean {
   return own !== undefined;
 }
 
-/** Whether the step may leave data on disks that are erased by then. */
-function writesOver({ name, destructive }: CleanStep): boolean {
-  return destructive && !isErasure(name);
-}
-
-/** A program, or a step that writes, leaves data that must still be erased (DESIGN §5). */
+/** A program, or a burn-in, leaves data that must still be erased (DESIGN §5). */
 function beforeErasure(
   byPriority: readonly CleanStep[],
   late: readonly CleanStep[],
@@ -116,10 +112,10 @@ function beforeErasure(
 function lateWarning(step: CleanStep): string {
   const why = isOwn(step)
     ? 'no program of your own runs on disks that are erased'
-    : 'what it writes must be erased';
+    : 'what it writes is erased';
   const { name, priority } = step;
-  const late = `priority ${priority} would place ${name} after the erasure`;
-  return `${late}: it runs right before it instead, because ${why}`;
+  const late = `${name} has priority ${priority}, behind the erasure`;
+  return `${late}: it runs right before that all the same, for ${why}`;
 }
 
 /** The first level that names a step decides. */

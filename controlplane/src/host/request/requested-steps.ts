@@ -3,7 +3,7 @@
  * anything is started. Pure.
  */
 
-import { applyVolumesStep, isErasure, isTemplateOnly } from '@rackwright/messages';
+import { applyVolumesStep, burnInDiskStep, isErasure, isTemplateOnly } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
 import type { PassView } from '../pass/pass.ts';
 import type { Refusal, RequestedStep } from '../pass/types.ts';
@@ -25,7 +25,7 @@ export function refusalOfSteps(
     ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),
     ...powerViolations(steps, known),
     ...ownViolations(steps, known),
-    ...writerViolations(steps, known),
+    ...burnInViolations(steps),
     ...volumeViolations(steps),
   ];
   if (fieldViolations.length === 0) return undefined;
@@ -71,24 +71,14 @@ function ownViolations(steps: readonly RequestedStep[], known: readonly KnownSte
   });
 }
 
-/** The same list must later erase what a burn-in, or a step like it, writes (DESIGN §5). */
-function writerViolations(
-  steps: readonly RequestedStep[],
-  known: readonly KnownStep[],
-): Violation[] {
+/** The same list must later erase what a burn-in writes to disks (DESIGN §5). */
+function burnInViolations(steps: readonly RequestedStep[]): Violation[] {
   const first = steps.findIndex(({ step }) => isErasure(step));
   return steps.flatMap(({ step }, index) => {
-    if (index < first || !writesOver(step, known)) return [];
+    if (step !== burnInDiskStep || index < first) return [];
     const description = `${step} writes over disks; put it before a step that erases them`;
     return [{ field: `steps[${index}].step`, description }];
   });
-}
-
-/** Whether it may lose data of disks; programs of the site and volumes have rules of their own. */
-function writesOver(step: string, known: readonly KnownStep[]): boolean {
-  const kind = describe(known, step);
-  if (kind === undefined || kind.source === 'fleet' || step === applyVolumesStep) return false;
-  return kind.description.destructive !== false && !isErasure(step);
 }
 
 /** Volumes create new disks: the same list must later erase those (DESIGN §5). */
