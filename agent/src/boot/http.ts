@@ -339,7 +339,6 @@ function bytesOf(body: HttpResponse['body']): number {
   return body.length;
 }
 
-/** Bytes `start` to `end`, both inclusive; an empty file has end -1. */
 /** What the answer to a request depends on. */
 export interface FileState {
   readonly sizeBytes: number;
@@ -351,6 +350,7 @@ function sizeOf(file: ServedFile): number {
   return file.kind === 'memory' ? file.bytes.length : file.sizeBytes;
 }
 
+/** Bytes `start` to `end`, both inclusive; an empty file has end -1. */
 function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice {
   if (file.kind === 'memory') return file.bytes.subarray(start, end + 1);
   if (end < start) return new Uint8Array();

@@ -35,13 +35,13 @@ export const ociFailures = [
 ] as const;
 export type OciFailureKind = (typeof ociFailures)[number];
 
-/** The only error that this package throws. No message carries a secret. */
 interface OciErrorOptions {
   readonly retryAfterMs?: number | undefined;
   /** What was caught, for the log. */
   readonly cause?: unknown;
 }
 
+/** The only error that this package throws. No message carries a secret. */
 export class OciError extends Error {
   override readonly name = 'OciError';
   readonly kind: OciFailureKind;

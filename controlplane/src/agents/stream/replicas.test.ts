@@ -138,11 +138,11 @@ describe('while one replica holds the stream', () => {
     ['a look', async (_plain: PlainAgent, { hosts }: Replica) => hosts.wake('h1')],
   ])('an abort reaches the agent once, also when %s finds it first', async (_name, finds) => {
     const rig = rigWith({ goal: HostGoal.MANAGEABLE });
-    const { wrapStore, hold } = lateWatch();
+    const { gate, wrapStore } = lateWatch();
     const a = await rig.replica({ id: 'a', resyncIntervalMs, wrapStore });
     const b = await rig.replica({ id: 'b', resyncIntervalMs });
     const plain = await connectAgent(rig, a);
-    hold();
+    gate.close();
     await b.request({ kind: 'abort', reason: 'wrong host' });
     expect(plain.ids()).toEqual(['u1/1/0/1']);
     await finds(plain, a);

@@ -2,38 +2,30 @@
 import { HostGoal } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import { Gate } from '../testing/gate.ts';
 import { lateWatch } from '../testing/late-watch.ts';
 import { connectAgent, proved } from '../testing/plain-agent.ts';
 import { rigWith } from '../testing/rig.ts';
 
 const journal = { id: 'j1', generation: 1n, life: 7n };
 
-/** Holds back the writes of the host's record while it is closed. */
-function gateOn(key: string) {
-  let open = Promise.withResolvers<void>();
-  open.resolve();
-  return {
-    close: () => {
-      open = Promise.withResolvers<void>();
-    },
-    open: () => {
-      open.resolve();
-    },
-    wrapStore: (store: StateStore): StateStore => {
-      const put = store.put.bind(store);
-      store.put = async (...args) => {
-        if (args[0] === key) await open.promise;
-        return await put(...args);
-      };
-      return store;
-    },
+/** Holds back the writes of a record while the gate is closed. */
+function lateWrites(key: string) {
+  const gate = new Gate();
+  const wrapStore = (store: StateStore): StateStore => {
+    const put = store.put.bind(store);
+    store.put = async (...args) => {
+      if (args[0] === key) await gate.pass();
+      return await put(...args);
+    };
+    return store;
   };
+  return { gate, wrapStore };
 }
 
 test('an order that a replica stores after the agent has moved to another is sent', async () => {
   const rig = rigWith({ goal: HostGoal.MANAGEABLE });
-  const gate = gateOn('hosts.h1');
-  const { wrapStore } = gate;
+  const { gate, wrapStore } = lateWrites('hosts.h1');
   const a = await rig.replica({ id: 'a', resyncIntervalMs: 60_000, wrapStore });
   const b = await rig.replica({ id: 'b', resyncIntervalMs: 60_000 });
   const before = await connectAgent(rig, a, { journal });
@@ -53,16 +45,16 @@ test('an order that a replica stores after the agent has moved to another is sen
 
 test('an agent is welcome once the replica knows what was written before', async () => {
   const rig = rigWith({ goal: HostGoal.MANAGEABLE });
-  const watches = lateWatch();
+  const { gate, wrapStore } = lateWatch();
   const a = await rig.replica({ id: 'a' });
-  const b = await rig.replica({ id: 'b', wrapStore: watches.wrapStore });
+  const b = await rig.replica({ id: 'b', wrapStore });
   const before = await connectAgent(rig, a, { journal });
-  watches.hold();
+  gate.close();
   await before.report(proved(), before.last('u1'));
   const after = await connectAgent(rig, b, { journal });
   await rig.advance(500);
   expect(after.of('welcome')).toEqual([]);
-  watches.release();
+  gate.open();
   await rig.advance(500);
   expect(after.of('welcome')).toHaveLength(1);
 });
