@@ -126,7 +126,7 @@ test('a BMC that refuses, or only says that it has inserted, switches nothing on
 test.each([
   ['no drive', { habits: { virtualMedia: undefined } }, 'mediaMissing', /no virtual drive/],
   ['no medium', { mediumUrl: '' }, 'mediaMissing', /virtualMedia/],
-  ['BIOS', { firmware: 'bios' as const }, 'invalidArgument', /by UEFI, not BIOS/],
+  ['BIOS', { firmware: 'bios' as const }, 'invalidBootSettings', /by UEFI, not BIOS/],
 ])('with %s nothing is switched on, and words say what to do', async (_, parts, type, text) => {
   const { events, setPower } = await setUp(parts);
   const result = await setPower(toRunner);

@@ -49,6 +49,8 @@ const technical: ReadonlySet<FailureType> = new Set([
   FailureType.INTERNAL,
   FailureType.INTERRUPTED,
   FailureType.INVALID_ARGUMENT,
+  FailureType.INVALID_BMC_ACCESS,
+  FailureType.INVALID_BOOT_SETTINGS,
   FailureType.UNSUPPORTED,
 ]);
 

@@ -157,7 +157,9 @@ async function listenAt(
   const each = own().map(async (address) => {
     const one = handlers(() => [address]);
     // Nobody else can open a low port that was handed to us: Y0 then holds as far as possible.
-    return udp.bind({ address, port, share: 'join' }, one).catch(() => undefined);
+    return udp.bind({ address, port, share: 'join' }, one).catch((error: unknown) => {
+      server.report({ address, port }, 'TFTP answers for this address by the shared socket', error);
+    });
   });
   const sockets = (await Promise.all(each)).filter((one) => one !== undefined);
   apart = sockets.length;

@@ -74,7 +74,7 @@ export async function openBmc(
   expected?: WireBmcIdentity,
 ): Promise<BmcDriver> {
   if (access === undefined || access.address === '') {
-    throw new AttemptEnd(failure('invalidArgument', 'the operation names no BMC'));
+    throw new AttemptEnd(failure('invalidBmcAccess', 'the operation names no BMC'));
   }
   const { protocol } = access;
   if (!isSpokenProtocolId(protocol)) {
@@ -154,17 +154,17 @@ export function failure(type: FailureName, message: string, detail = ''): Failed
 const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   authentication: 'authentication',
   lockedOut: 'lockedOut',
-  privilege: 'authentication',
-  cipherSuite: 'invalidArgument',
-  address: 'invalidArgument',
-  invalidCredential: 'invalidArgument',
+  privilege: 'privilege',
+  cipherSuite: 'invalidBmcAccess',
+  address: 'invalidBmcAccess',
+  invalidCredential: 'invalidBmcAccess',
   notApplied: 'notApplied',
   unsupported: 'unsupported',
-  rejected: 'notApplied',
-  malformed: 'notApplied',
+  rejected: 'bmcRefused',
+  malformed: 'protocol',
   protocol: 'protocol',
   certificate: 'certificateMismatch',
-  ambiguous: 'invalidArgument',
+  ambiguous: 'invalidBmcAccess',
   mediaRefused: 'mediaRefused',
   mediaMissing: 'mediaMissing',
   settingRefused: 'settingRefused',
@@ -173,7 +173,7 @@ const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   updateFailed: 'updateFailed',
   volumesRefused: 'volumesRefused',
   notAllowed: 'notAllowed',
-  toolMissing: 'internal',
+  toolMissing: 'toolMissing',
 };
 
 /** The result of an attempt after a failed BMC call. */

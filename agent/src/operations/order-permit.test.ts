@@ -41,7 +41,7 @@ test.each([[[]], [['delete RAID0 of 1 drives']]])(
 test('an order that the lease forbids ends the attempt first, and waits after a change', () => {
   const ended = { ...free, leaseValid: () => false };
   const frozen = { ...ended, brake: () => ({ text: 'a fire drill' }) };
-  expect(endOf(ended, own)).toMatchObject({ kind: 'retryAfter', reason: 'invalidState' });
+  expect(endOf(ended, own)).toMatchObject({ kind: 'retryAfter', reason: 'notReady' });
   expect(endOf(frozen, own)).toMatchObject({ kind: 'retryAfter', reason: 'frozen' });
   expect(endOf(frozen, own, ['delete it'])).toMatchObject({
     ...{ kind: 'transient', reason: 'busy', message: 'a fire drill' },

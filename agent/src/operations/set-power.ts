@@ -134,7 +134,7 @@ async function switchOn(
     const on = await driver.setPower('on', context.signal);
     return on.kind === 'ok' ? undefined : resultOfBmc(on);
   }
-  if ('problem' in by) return failure('invalidArgument', by.problem);
+  if ('problem' in by) return failure('invalidBootSettings', by.problem);
   const unfit = device === 'cd' ? unfitForMedia(driver, by.firmware, mediumUrl) : undefined;
   if (unfit !== undefined) return unfit;
   const before = await driver.powerState(context.signal);
@@ -183,7 +183,7 @@ function unfitForMedia(
   }
   if (firmware === 'uefi') return undefined;
   const right = 'set bmc.firmware of the agent or the firmware of its boot profile to uefi';
-  return failure('invalidArgument', `virtual media boot by UEFI, not BIOS: ${right}, ${instead}`);
+  return failure('invalidBootSettings', `virtual media boot by UEFI, not BIOS: ${right}, ${instead}`);
 }
 
 type RefusedResult = Exclude<BmcResult<never>, { kind: 'ok' }>;

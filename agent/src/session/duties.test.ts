@@ -112,7 +112,7 @@ describe('credentials', () => {
     await world.issue(world.verify('h/1/1/1'), 31_000);
     expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
       kind: 'retryAfter',
-      reason: 'invalidState',
+      reason: 'notReady',
     });
   });
 

@@ -111,7 +111,7 @@ export function tooManyOperations(operationsMax: number): RetryAfter {
 }
 
 export function noLease(): RetryAfter {
-  return retry('invalidState', 'The work lease did not come until the deadline.');
+  return retry('notReady', 'The work lease did not come until the deadline.');
 }
 
 /** Why nothing destructive may begin at this moment; undefined: it may. */
@@ -121,7 +121,7 @@ export function withheld(lease: {
 }): RetryAfter | undefined {
   if (lease.leaseValid()) return undefined;
   const brake = lease.brake();
-  return brake === undefined ? retry('invalidState', 'The work lease has ended.') : frozen(brake);
+  return brake === undefined ? retry('notReady', 'The work lease has ended.') : frozen(brake);
 }
 
 export function frozen({ text }: SessionBrake): RetryAfter {
@@ -129,7 +129,7 @@ export function frozen({ text }: SessionBrake): RetryAfter {
 }
 
 export function noCredential(name: string, version: bigint): RetryAfter {
-  return retry('invalidState', `The credential ${name} version ${version} has not come.`);
+  return retry('notReady', `The credential ${name} version ${version} has not come.`);
 }
 
 function retry(reason: RetryAfter['reason'], message: string): RetryAfter {

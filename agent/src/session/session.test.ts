@@ -328,7 +328,7 @@ describe('R11: no work lease, nothing destructive begins', () => {
     await world.issue(world.operation('h/1/1/1', world.erase('h/1/1/1').kind, 5000), 6000);
     expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({
       kind: 'retryAfter',
-      reason: 'invalidState',
+      reason: 'notReady',
     });
     expect(world.touched).toEqual([]);
   });

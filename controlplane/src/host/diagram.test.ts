@@ -19,6 +19,7 @@ test('the diagram draws every way between the stable states that the tables allo
     '  available --> gone: delete succeeded',
     '  available --> provisioned: provision succeeded',
     '  available --> manageable: provision failed, timed out, cancelled',
+    '  available --> available: provision failed, timed out, cancelled before a write',
     '  available --> manageable: may have been used / another machine answers / ' +
       'erasure not proved again / hardware changed / an image is being written / goal is less',
     '  available --> external: deleted by force, with work of a newer version',

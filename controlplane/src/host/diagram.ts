@@ -42,7 +42,8 @@ const drawnKinds = Object.keys(startedBy).map(Number) as KnownRunKind[];
 
 /**
  * A Mermaid state diagram: every move between stable states, labelled with the run or the cause
- * that makes it.
+ * that makes it; and each end of a run that keeps the host where it is only because nothing was
+ * written.
  */
 export function stateDiagram(): string {
   const lines = drawnStates.flatMap((from) => [
@@ -80,15 +81,20 @@ function causeEdges(from: State): string[] {
 function edges(from: State, kind: KnownRunKind): string[] {
   if (requests[startedBy[kind]][from] !== 'accept') return [];
   const moves = new Map<State, string[]>();
-  for (const outcome of outcomes) {
-    for (const to of targets(from, landings[kind][outcome.value])) {
-      if (to !== from) moves.set(to, [...(moves.get(to) ?? []), outcome.name]);
-    }
+  const untouched = new Map<State, string[]>();
+  const add = (to: State, name: string, into = moves) =>
+    into.set(to, [...(into.get(to) ?? []), name]);
+  for (const { value, name } of outcomes) {
+    const landing = landings[kind][value];
+    for (const to of targets(from, landing)) if (to !== from) add(to, name);
+    if (landing.untouched !== undefined) add(landing.untouched, name, untouched);
   }
-  return [...moves].map(([to, names]) => {
-    const label = `${runKindName(kind)} ${names.join(', ')}`;
-    return `  ${stateNames[from]} --> ${stateNames[to]}: ${label}`;
-  });
+  const edge = (to: State, names: readonly string[], when = '') =>
+    `  ${stateNames[from]} --> ${stateNames[to]}: ${runKindName(kind)} ${names.join(', ')}${when}`;
+  return [
+    ...[...moves].map(([to, names]) => edge(to, names)),
+    ...[...untouched].map(([to, names]) => edge(to, names, ' before a write')),
+  ];
 }
 
 const outcomes = [

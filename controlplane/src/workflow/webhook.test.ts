@@ -133,7 +133,7 @@ describe('a webhook', () => {
       const result = await resultOf(answered({ status, parts: ['no such host'] }));
       expect(result).toMatchObject({
         kind: 'failed',
-        type: 'exitCode',
+        type: 'refused',
         message: `https://hooks.example.org answered ${status}: no such host`,
         output: { exit: { code: status } },
       });

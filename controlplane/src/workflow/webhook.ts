@@ -187,7 +187,7 @@ function judge({ status, headers }: WebAnswer, output: CallOutput, origin: strin
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers['location'] ?? '', origin)?.origin ?? 'another place';
     const message = `${origin} redirects to ${to} (${status}), which is not followed: name it`;
-    return { kind: 'failed', type: 'exitCode', message, output };
+    return { kind: 'failed', type: 'refused', message, output };
   }
   const { lastOutput } = output.exit;
   const text = lastOutput === '' ? '' : `: ${lastOutput.split('\n').at(-1)}`;
@@ -195,7 +195,7 @@ function judge({ status, headers }: WebAnswer, output: CallOutput, origin: strin
   if (status < 400 || status >= 500 || mayPass.has(status)) {
     return { kind: 'transientError', message };
   }
-  return { kind: 'failed', type: 'exitCode', message, output };
+  return { kind: 'failed', type: 'refused', message, output };
 }
 
 /** The stored part of the response; a body that breaks off changes no status. */

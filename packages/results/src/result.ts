@@ -6,7 +6,14 @@ import type { FailureDetails, FailureName, TransientName } from '@rackwright/mes
 import type * as agent from '@rackwright/messages/agent';
 
 /** Why something is in the way. */
-export const conflictReasons = ['locked', 'invalidState', 'duplicate', 'fault', 'frozen'] as const;
+export const conflictReasons = [
+  'locked',
+  'invalidState',
+  'duplicate',
+  'fault',
+  'frozen',
+  'notReady',
+] as const;
 export type ConflictReason = (typeof conflictReasons)[number];
 
 /** Done. */

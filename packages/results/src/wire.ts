@@ -31,6 +31,7 @@ const wireReasons: Readonly<Record<ConflictReason, agent.ConflictReason>> = {
   duplicate: agent.ConflictReason.DUPLICATE,
   fault: agent.ConflictReason.FAULT,
   frozen: agent.ConflictReason.FROZEN,
+  notReady: agent.ConflictReason.NOT_READY,
 };
 
 const reasonsByWire: ReadonlyMap<agent.ConflictReason, ConflictReason> = new Map(

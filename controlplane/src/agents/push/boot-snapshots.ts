@@ -168,7 +168,7 @@ export class BootSnapshots {
     const { hosts, log } = this.#deps;
     const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
     if (hostId === undefined) return;
-    hosts.fail(hostId, operation, 'invalidArgument', why).catch((error: unknown) => {
+    hosts.fail(hostId, operation, 'invalidBootSettings', why).catch((error: unknown) => {
       log.error({ host: hostId, why }, 'a refusal could not be noted', error);
     });
   }

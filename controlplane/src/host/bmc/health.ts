@@ -18,6 +18,7 @@ import {
   hasFault,
   TransientCause,
 } from '@rackwright/messages';
+import { policyOfFailure } from '../pass/failure-policy.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { causedBy, type Pass, type PassView } from '../pass/pass.ts';
 
@@ -67,14 +68,6 @@ export function foldBmcHealth(
   setBmcFault(pass, type, health.message, sinceOf(pass, health, readTime));
 }
 
-/** Failures that only a responding BMC can cause; the others are found before or without it. */
-const answeredTypes: ReadonlySet<FailureType> = new Set([
-  FailureType.AUTHENTICATION,
-  FailureType.LOCKED_OUT,
-  FailureType.IDENTITY_MISMATCH,
-  FailureType.NOT_APPLIED,
-]);
-
 /** Failures that would also stop every later call. */
 const lastingTroubles: ReadonlyMap<FailureType, agent.BmcTrouble> = new Map([
   [FailureType.AUTHENTICATION, agent.BmcTrouble.AUTHENTICATION],
@@ -83,7 +76,7 @@ const lastingTroubles: ReadonlyMap<FailureType, agent.BmcTrouble> = new Map([
 
 /** A failed operation of the agent on the BMC. */
 export function foldBmcFailure(pass: Pass, type: FailureType, message: string): void {
-  if (answeredTypes.has(type)) bmcAnswered(pass);
+  if (policyOfFailure(type).bmc === 'responds') bmcAnswered(pass);
   const trouble = lastingTroubles.get(type);
   if (trouble !== undefined) setBmcFault(pass, faultOf(trouble), message);
 }

@@ -22,7 +22,6 @@ import {
 import {
   agent,
   type BootId,
-  FailureType,
   HostState,
   hasFault,
   PowerCycleCheck,
@@ -32,6 +31,7 @@ import {
   verifyErasedStep,
   WriteCache,
 } from '@rackwright/messages';
+import { policyOfFailure } from '../pass/failure-policy.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { identitiesNow, inventoryNow, type Pass, type PassView } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
@@ -45,24 +45,6 @@ import { noteSpeeds } from './speeds.ts';
 
 /** Erased data has returned: the name of the fault, and of the run's failure. */
 export const contentReturned = 'dataReturned';
-
-/** Failures of the reading that reveal nothing about the disks. */
-const saysNothing: ReadonlySet<FailureType> = new Set([
-  FailureType.CANCELLED,
-  FailureType.DEADLINE,
-  FailureType.IDENTITY_MISMATCH,
-  FailureType.IDENTITY_UNPROVEN,
-  FailureType.INTERRUPTED,
-  FailureType.INTERNAL,
-  FailureType.INVALID_ARGUMENT,
-  FailureType.UNSUPPORTED,
-]);
-
-/** Failures that mean that data is left on a disk. */
-const saysLeft: ReadonlySet<FailureType> = new Set([
-  FailureType.DATA_RETURNED,
-  FailureType.NOT_ERASED,
-]);
 
 /** Whether the present or last runner can read again. */
 export function canReadAgain({ record, context }: PassView): boolean {
@@ -267,9 +249,10 @@ function bootOf({ record }: PassView, { certificate }: agent.DevicePlan): string
 /** P3: a failed reading, by what it shows about the disks. */
 export function noteNotProved(pass: Pass, result: agent.Failed): void {
   const { type, message, evidence } = result;
-  if (saysNothing.has(type)) return;
+  const { reading } = policyOfFailure(type);
+  if (reading === 'nothing') return;
   const { status, record } = pass;
-  if (saysLeft.has(type)) {
+  if (reading === 'dataLeft') {
     setFault(pass, contentReturned, message);
     const documents = revocations(pass, evidence);
     if (documents.length > 0) pass.effects.push({ kind: 'document', documents });
@@ -283,7 +266,8 @@ export function nameOfNotProved({
   type,
   message,
 }: Pick<agent.Failed, 'type' | 'message'>): RunFailure | undefined {
-  return saysLeft.has(type) ? stepFailure(contentReturned, message) : undefined;
+  const isLeft = policyOfFailure(type).reading === 'dataLeft';
+  return isLeft ? stepFailure(contentReturned, message) : undefined;
 }
 
 /** What an erasure leaves for the second reading: the device as ordered, and its certificate. */

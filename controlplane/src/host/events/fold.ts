@@ -259,7 +259,6 @@ function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAft
   if (operationRecord?.begun === true) return interruptStep(pass, run, step, result.message);
   if (result.reason === agent.ConflictReason.INVALID_STATE) {
     const definition = stepDefinition(step);
-    // The host is on, or the boot that the order was for is over.
     const boots = definition.kind === 'operation' && definition.inBand === true;
     if (boots || isBootStep(step.name)) return bootAgain(pass, run, step, result.message);
     if (switchesOnImage(step.name)) return foldOnAlready(pass, run, step);

@@ -153,6 +153,18 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     change(`correct address or protocol: ${updateBmc(named)}`),
   ],
   invalidArgument: (named) => [
+    inspect('correct the argument that the message names, in the step or in its template'),
+    again(named),
+  ],
+  invalidBootSettings: (named) => [
+    change(
+      'correct what the message names: the label boot of the host ' +
+        `(rackwright host update ${named.host} --label boot=PROFILE), or its agent’s configuration`,
+    ),
+    overNetwork(named),
+    again(named),
+  ],
+  invalidBmcAccess: (named) => [
     change(`correct where its BMC is: ${updateBmc(named)}`),
     inspect(`or how it is spoken to: ${updateCredential(named)}`),
     retriedByItself,
@@ -160,6 +172,24 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   certificateMismatch: ({ host, shownCertificate }) => [
     inspect('find out why the BMC shows another certificate than the pinned one'),
     change(`if it is right: rackwright host update ${host} --bmc-certificate ${shownCertificate}`),
+  ],
+  privilege: (named) => [
+    inspect('give the user the right that is missing: on most BMCs the role of an administrator'),
+    change(`or give the host a credential of another user: ${otherCredential(named)}`),
+    again(named),
+  ],
+  bmcRefused: (named) => [
+    bmcLog(named),
+    inspect('correct the step, if the message names one of its arguments'),
+    again(named),
+  ],
+  toolMissing: (named) => [
+    inspect('install the program that is named on the agent of its rack'),
+    again(named),
+  ],
+  exchangeFailed: (named) => [
+    inspect('see the network between the host and the agent of its rack, and the log of the agent'),
+    again(named),
   ],
   notApplied: (named) => [
     inspect(`the BMC at ${named.location} says yes and does nothing: reset or replace it`),
@@ -261,7 +291,14 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   badImage: otherImage,
   notBootable: otherImage,
   wrongArchitecture: otherImage,
-  imageUnusable: otherImage,
+  // Of a command: its registry need not be the one of the host's image.
+  imageUnusable: (named) => [
+    inspect(
+      'correct what the message names: the name of the image, the credential or the address of ' +
+        'its registry (rackwright fleet registry list), or the image itself',
+    ),
+    again(named),
+  ],
   registryUnauthorized: (named) => [
     inspect(
       'give the registry a credential: ' +
@@ -355,14 +392,24 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     inspect('wait until that has ended, or end it; if the host was on already, reset it instead'),
     again(named),
   ],
-  unsupported: reportIt,
+  unsupported: (named) => [
+    inspect('leave the step out, if the message names the BMC or its protocol'),
+    inspect('or see that the versions of agent and runner fit this one'),
+    again(named),
+  ],
   invalidResult: reportIt,
   internal: reportIt,
   cancelled: (named) => [
     inspect(`see who or what ended it, and why: ${history(named)}`),
     again(named, 'once that reason is gone, then'),
   ],
-  deadline: (named) => [...adviceOnBoot(named.missing, named), again(named)],
+  deadline: (named) => [
+    ...(named.missing === BootStepKind.UNSPECIFIED
+      ? [inspect(`see which step took the time, and give it a longer timeout: ${history(named)}`)]
+      : []),
+    ...adviceOnBoot(named.missing, named),
+    again(named),
+  ],
   interrupted: justAgain,
   lost: (named) => [inspect('look what became of the host'), again(named)],
   pendingTimeout: ({ host }) => [

@@ -255,7 +255,7 @@ test('an address is corrected together with its unusual port', () => {
 test('an address that leads nowhere is corrected by the command that explain names', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
-  host.report(failed('invalidArgument', 'the BMC address cannot be resolved: correct it'));
+  host.report(failed('invalidBmcAccess', 'the BMC address cannot be resolved: correct it'));
   expect(explain(host).unblock[0]).toContain('rackwright host update h1 --bmc ADDRESS');
 });
 
@@ -332,6 +332,7 @@ test.each([
   ['tooLate', 'rackwright host history h1'],
   ['notAllowed', 'rackwright fleet update --internal-address ADDRESS'],
   ['conflict', 'rackwright host history h1'],
+  ['invalidBootSettings', 'rackwright host update h1 --label boot=PROFILE'],
   ['cancelled', 'rackwright host history h1'],
   ['pendingTimeout', 'rackwright workflow explain h1 TEMPLATE'],
 ] as const)('advice against %s names the command that shows the cause', (name, command) => {

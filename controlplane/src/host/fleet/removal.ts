@@ -5,7 +5,13 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type HostId, RunPhase, store as wire } from '@rackwright/messages';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type StoreRevision, storeKey } from '@rackwright/store';
-import { answered, deleteRecord, type RecordWriter, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  type RecordWriter,
+  type RecordWriteResult,
+  writeRecord,
+} from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import type { HostEvent } from '../pass/types.ts';
 import { releaseDisks } from './known-disks.ts';
@@ -13,8 +19,7 @@ import { release, releaseReservations } from './reservations.ts';
 
 /**
  * Deletes the record. Before that, the person's request is written into it, so that a repeated
- * request gets the same response although the host is gone. Undefined when another writer was
- * first.
+ * request gets the same response although the host is gone.
  */
 export async function removeRecord(
   writer: RecordWriter,
@@ -22,15 +27,14 @@ export async function removeRecord(
   record: wire.HostRecord,
   revision: StoreRevision,
   event: HostEvent,
-): Promise<StoreRevision | undefined> {
+): Promise<RecordWriteResult> {
   let last = revision;
   if (event.kind === 'request') {
     const written = await writeRecord(writer, wire.HostRecordSchema, key, record, revision);
-    if (written.kind === 'conflict') return undefined;
+    if (written.kind === 'conflict') return written;
     last = written.revision;
   }
-  const gone = await deleteRecord(writer, key, last);
-  return gone.kind === 'ok' ? gone.revision : undefined;
+  return deleteRecord(writer, key, last);
 }
 
 /** After the deletion of the record: releases everything that the host held. */

@@ -28,6 +28,7 @@ import { backoffDelayMs } from '@rackwright/results';
 import { sameMessage } from '../../records/index.ts';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
+import { policyOfFailure } from '../pass/failure-policy.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import {
   currentStep,
@@ -207,19 +208,6 @@ function noteCredential({ record, context }: Pass): void {
   }
 }
 
-/** Failures that a retry cannot fix: a person must check first. */
-const hopeless: ReadonlySet<FailureType> = new Set([
-  FailureType.IDENTITY_MISMATCH,
-  FailureType.IDENTITY_UNPROVEN,
-  FailureType.AUTHENTICATION,
-  FailureType.LOCKED_OUT,
-  FailureType.NOT_ERASED,
-  FailureType.NO_DEVICES,
-  FailureType.DEVICE_REFUSED,
-  FailureType.DATA_RETURNED,
-  FailureType.PLAN_CHANGED,
-]);
-
 interface GivenUp {
   readonly kind: GivenUpCause;
   /** For people. */
@@ -237,7 +225,7 @@ function reasonToGiveUp(
     return { kind: GivenUpCause.ABORTED, text };
   }
   const type = run.error?.type ?? FailureType.UNSPECIFIED;
-  if (hopeless.has(type)) {
+  if (policyOfFailure(type).goal === 'person') {
     const text = `${failureWord(type)} does not go away by itself`;
     return { kind: GivenUpCause.HOPELESS, text };
   }

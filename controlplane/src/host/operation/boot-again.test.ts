@@ -58,6 +58,20 @@ test('a step whose boot is over boots the host again and ends certified', () => 
   expect(statusOf(host)?.state).toBe(HostState.AVAILABLE);
 });
 
+test('a step whose lease has not come waits in the boot that it has', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report({
+    case: 'retryAfter',
+    value: create(agent.RetryAfterSchema, {
+      reason: agent.ConflictReason.NOT_READY,
+      message: 'The work lease did not come until the deadline.',
+    }),
+  });
+  expect(stepAt(host)?.name).toBe('deploy.erase_devices');
+  expect(statusOf(host)?.run).toMatchObject({ outcome: RunOutcome.UNSPECIFIED });
+});
+
 test('a host that is restarted again and again is given up', () => {
   const host = bench();
   driveToErase(host);

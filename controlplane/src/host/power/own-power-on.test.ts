@@ -14,6 +14,7 @@ import {
   statusOf,
   verified,
 } from '../testing/bench.ts';
+import { passTime } from '../testing/templates.ts';
 
 const powerOn = { kind: 'powerOn', bootOldDiskReason: 'a look' } as const;
 const isOnAlready: agent.Report['result'] = {
@@ -21,6 +22,16 @@ const isOnAlready: agent.Report['result'] = {
   value: create(agent.RetryAfterSchema, {
     reason: agent.ConflictReason.INVALID_STATE,
     message: 'the host is on already',
+    delay: durationFromMs(10_000),
+  }),
+};
+
+/** An agent's answer while it lacks a lease or a credential. */
+const notReady: agent.Report['result'] = {
+  case: 'retryAfter',
+  value: create(agent.RetryAfterSchema, {
+    reason: agent.ConflictReason.NOT_READY,
+    message: 'the credential credentials/c1 version 2 has not come',
     delay: durationFromMs(10_000),
   }),
 };
@@ -52,6 +63,21 @@ test('power on succeeds after one whose answer was lost, and its fault is over',
   host.report(isOnAlready);
   expect(statusOf(host)).toMatchObject({ run: { outcome: RunOutcome.SUCCEEDED }, faults: [] });
   expect(statusOf(host).lastError).toBeUndefined();
+});
+
+test('an agent that lacks the credential of a power on says nothing of the host', () => {
+  const host = manageable();
+  host.request(powerOn);
+  host.report(notReady);
+  expect(statusOf(host).run).toMatchObject({ outcome: RunOutcome.UNSPECIFIED });
+  expect(statusOf(host).poweredOn).toBe(false);
+  passTime(host, 10_000);
+  host.report(notReady);
+  expect(statusOf(host).run).toMatchObject({ outcome: RunOutcome.UNSPECIFIED });
+  expect(statusOf(host).poweredOn).toBe(false);
+  passTime(host, 10_000);
+  host.report(done);
+  expect(statusOf(host)).toMatchObject({ run: { outcome: RunOutcome.SUCCEEDED }, poweredOn: true });
 });
 
 test('power on of a host that somebody else has switched on is a conflict, and stays one', () => {

@@ -17,6 +17,7 @@ import {
   type RunFailure,
   type RunStep,
 } from '@rackwright/messages';
+import { policyOfFailure } from '../pass/failure-policy.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { partOf } from './step-parts.ts';
 import { isOrderedOnce } from './steps/of-agent.ts';
@@ -28,13 +29,6 @@ export type NextStep =
 
 const fail: NextStep = { kind: 'fail' };
 
-/** Failures after which nothing more may be done to this machine. */
-const endsTheRun: ReadonlySet<FailureType> = new Set([
-  FailureType.IDENTITY_MISMATCH,
-  FailureType.IDENTITY_UNPROVEN,
-  FailureType.UNSUPPORTED,
-]);
-
 /** An attempt that is no longer awaited may still be running: its agent is away. */
 export type LastAttempt = 'over' | 'unawaited';
 
@@ -44,7 +38,7 @@ export function afterAttempt(
   { type }: Pick<RunFailure, 'type'>,
   attempt: LastAttempt,
 ): NextStep {
-  if (!isOfTemplate(step) || endsTheRun.has(type)) return fail;
+  if (!isOfTemplate(step) || policyOfFailure(type).template === 'fail') return fail;
   if (step.failures < step.retries && mayTryAgain(step, attempt)) return { kind: 'retry' };
   const policy = type === FailureType.DEADLINE ? step.onTimeout : step.onFailure;
   switch (policy) {

@@ -34,7 +34,7 @@ import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import { isSameLife } from '../operation/lineage.ts';
 import type { HostEffect } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
-import { writeCertificates, writeDocuments } from './erasure-records.ts';
+import { type ExistingStatements, writeCertificates, writeDocuments } from './erasure-records.ts';
 import type { LiveSession } from './sessions.ts';
 
 /** A cancel that an agent has not begun by then is useless. */
@@ -42,22 +42,27 @@ const cancelDeadlineMs = 3_600_000;
 
 /**
  * Signs and writes the certificates of a pass, the output of steps, and the remains of a removal;
- * create-only, under deterministic names.
+ * create-only, under deterministic names. Stops at existing statements that differ, and returns
+ * them: the pass is then decided again.
  */
 export async function writeEvidence(
   deps: HostsDependencies,
   before: wire.HostRecord,
   effects: readonly HostEffect[],
-): Promise<void> {
+): Promise<ExistingStatements> {
+  const none: ExistingStatements = new Map();
   for (const effect of effects) {
+    let existing = none;
     if (effect.kind === 'abandon') await writeAbandoned(deps, effect);
     if (effect.kind === 'tombstone') await writeTombstone(deps, before);
     if (effect.kind === 'stepOutput') await writeOutput(deps, effect);
-    if (effect.kind === 'document') await writeDocuments(deps, effect.documents);
+    if (effect.kind === 'document') existing = await writeDocuments(deps, effect.documents);
     if (effect.kind === 'certify') {
-      await writeCertificates(deps, before.host?.uid ?? '', effect.certificates);
+      existing = await writeCertificates(deps, before.host?.uid ?? '', effect.certificates);
     }
+    if (existing.size > 0) return existing;
   }
+  return none;
 }
 
 /** One result of an attempt counts: an earlier writer, in another pass, wrote the same. */

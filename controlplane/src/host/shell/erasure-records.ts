@@ -5,7 +5,7 @@
  * Invariants:
  * 1. An existing document is never replaced. A repeated write, after a crash or by another replica,
  *    finds it. If its content differs, because the host was changed in the meantime, the pass is
- *    decided again with the existing one (`StatementsExist`). No record cites an addendum or a
+ *    decided again with the existing one (`ExistingStatements`). No record cites an addendum or a
  *    revocation: the first one stays, and a disk may be read again after a lost pass.
  * 2. Evidence is durable before a certificate that names it by its digest.
  * 3. All documents are below the uid of their host. The reference from the host's name to the uid
@@ -25,17 +25,11 @@ import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
-/** Statements of a lost pass have the ids of this one, and a different content. */
-export class StatementsExist extends Error {
-  override readonly name = 'StatementsExist';
-  /** By the ids of the drafts. */
-  readonly statements: ReadonlyMap<string, Uint8Array>;
-
-  constructor(statements: ReadonlyMap<string, Uint8Array>) {
-    super(`other statements exist already: ${[...statements.keys()].join(', ')}`);
-    this.statements = statements;
-  }
-}
+/**
+ * Statements of a lost pass that have the ids of this one and a different content, by the ids of
+ * the drafts.
+ */
+export type ExistingStatements = ReadonlyMap<string, Uint8Array>;
 
 type Writer = Pick<
   HostsDependencies,
@@ -46,10 +40,10 @@ export async function writeCertificates(
   deps: Writer,
   hostUid: HostUid,
   certificates: readonly CertificateDraft[],
-): Promise<void> {
+): Promise<ExistingStatements> {
   await writeOwner(deps, certificates[0]?.host, hostUid);
   const kept = new Set<string>();
-  const keptStatements = new Map<string, Uint8Array>();
+  const existing = new Map<string, Uint8Array>();
   for (const { id, host, statement } of certificates) {
     const { rest, evidence, evidenceSha256 } = separateEvidence(statement);
     if (!kept.has(evidenceSha256)) {
@@ -72,10 +66,10 @@ export async function writeCertificates(
     const stored = found?.record.statement;
     // The id follows from the evidence: both must have the same content.
     if (stored !== undefined && !Buffer.from(stored).equals(rest)) {
-      keptStatements.set(id, joinEvidence(stored, evidence));
+      existing.set(id, joinEvidence(stored, evidence));
     }
   }
-  if (keptStatements.size > 0) throw new StatementsExist(keptStatements);
+  return existing;
 }
 
 /** Crash points after a document of each kind is durable. */
@@ -88,7 +82,8 @@ const storedPoints: { readonly [kind: number]: string } = {
 export async function writeDocuments(
   deps: Writer,
   documents: readonly DocumentDraft[],
-): Promise<void> {
+): Promise<ExistingStatements> {
+  const existing = new Map<string, Uint8Array>();
   await writeOwner(deps, documents[0]?.host, documents[0]?.hostUid ?? '');
   for (const { id, hostUid, certificates, statement, ...draft } of documents) {
     const document = create(ErasureDocumentSchema, {
@@ -114,8 +109,9 @@ export async function writeDocuments(
     const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
     const stored = found?.record.document?.statement;
     if (stored === undefined || Buffer.from(stored).equals(statement)) continue;
-    throw new StatementsExist(new Map([[id, stored]]));
+    existing.set(id, stored);
   }
+  return existing;
 }
 
 /** Create-only: a second writer finds the content that it wanted to write. */

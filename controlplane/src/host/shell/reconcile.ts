@@ -54,7 +54,7 @@ import type {
 import { logChange } from './change-log.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { writeEvidence, writeFacts } from './effects.ts';
-import { StatementsExist } from './erasure-records.ts';
+import type { ExistingStatements } from './erasure-records.ts';
 import { HostFeed, type PassReason } from './feed.ts';
 import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
@@ -67,6 +67,14 @@ import { nextWakeMs } from './wake.ts';
 
 /** The most compare-and-sets that one event may lose before it fails with an error. */
 const roundsMax = 16;
+
+/** What became of the record that a pass decided on. */
+type PassWrite =
+  | { readonly kind: 'ok'; readonly revision: StoreRevision }
+  /** Another writer was first. */
+  | { readonly kind: 'conflict' }
+  /** A lost pass has written other statements under the same ids. */
+  | { readonly kind: 'statementsExist'; readonly statements: ExistingStatements };
 
 export class Hosts {
   readonly #deps: HostsDependencies;
@@ -123,7 +131,7 @@ export class Hosts {
     hostId: HostId,
     request: HostRequest,
     by: Requester,
-    expectedRevision?: number,
+    expectedRevision?: StoreRevision,
   ): Promise<RequestOutcome> {
     const result = await this.#post(hostId, { kind: 'request', request, by }, expectedRevision);
     return requestOutcome(result);
@@ -255,17 +263,17 @@ export class Hosts {
     return this.#post(hostId, { kind: 'forgotten' });
   }
 
-  #post(hostId: HostId, event: HostEvent, expectedRevision?: number): Promise<PassResult> {
+  #post(hostId: HostId, event: HostEvent, expectedRevision?: StoreRevision): Promise<PassResult> {
     return this.#controller.take(hostId, () => this.#pass(hostId, event, expectedRevision));
   }
 
-  async #pass(hostId: HostId, event: HostEvent, expected?: number): Promise<PassResult> {
+  async #pass(hostId: HostId, event: HostEvent, expected?: StoreRevision): Promise<PassResult> {
     const key = storeKey('hosts', hostId);
     // The Hello of a session that opens during this pass is later in the queue: until then the
     // session does not count.
     const knownRack = this.#index.rackOf(hostId);
     const before = this.#deps.registry.sessionOf(knownRack ?? '');
-    let keptStatements: ReadonlyMap<string, Uint8Array> = new Map();
+    let keptStatements: ExistingStatements = new Map();
     for (let round = 0; round < roundsMax; round++) {
       const found = await readShared(this.#deps.store, wire.HostRecordSchema, key);
       if (found === undefined) return this.#gone(hostId);
@@ -276,10 +284,12 @@ export class Hosts {
       const { outcome, context } = await this.#decide(found.record, event, session, keptStatements);
       // A refusal decides nothing else: another replica's write that it read still needs a pass.
       if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
-      const revision = await this.#write(key, found.record, found.revision, outcome, event);
-      if (typeof revision === 'object')
-        keptStatements = new Map([...keptStatements, ...revision.statements]);
-      if (typeof revision !== 'number') continue;
+      const written = await this.#write(key, found.record, found.revision, outcome, event);
+      if (written.kind === 'statementsExist') {
+        keptStatements = new Map([...keptStatements, ...written.statements]);
+      }
+      if (written.kind !== 'ok') continue;
+      const { revision } = written;
       if (revision !== found.revision) this.#waits.note(hostId, outcome.record, context);
       this.#feed.decided(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
@@ -291,7 +301,7 @@ export class Hosts {
     record: wire.HostRecord,
     event: HostEvent,
     session: LiveSession | undefined,
-    keptStatements: ReadonlyMap<string, Uint8Array>,
+    keptStatements: ExistingStatements,
   ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
     const identityOwners = await reserveIdentity(this.#deps, record, event);
     const disksElsewhere = await noteDisks(this.#deps, record, event);
@@ -306,23 +316,16 @@ export class Hosts {
     return this.#deps.registry.sessionOf(rackIdOf(record));
   }
 
-  /**
-   * Evidence first, then the record that cites it. Undefined when another writer was first; the
-   * existing statements of a lost pass where their content differs.
-   */
+  /** Evidence first, then the record that cites it. */
   async #write(
     key: string,
     before: wire.HostRecord,
-    revision: number,
+    revision: StoreRevision,
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
     event: HostEvent,
-  ): Promise<number | StatementsExist | undefined> {
-    try {
-      await writeEvidence(this.#deps, before, outcome.effects);
-    } catch (error) {
-      if (error instanceof StatementsExist) return error;
-      throw error;
-    }
+  ): Promise<PassWrite> {
+    const statements = await writeEvidence(this.#deps, before, outcome.effects);
+    if (statements.size > 0) return { kind: 'statementsExist', statements };
     if (outcome.effects.some((effect) => effect.kind === 'certify')) {
       this.#deps.crashPoint('cp.certificatesStored');
     }
@@ -333,25 +336,25 @@ export class Hosts {
     for (const effect of outcome.effects) {
       if (effect.kind === 'facts') await writeFacts(this.#deps, idOfKey(key), uid, effect.facts);
     }
-    if (sameMessage(before, outcome.record)) return revision;
+    if (sameMessage(before, outcome.record)) return { kind: 'ok', revision };
     const schema = wire.HostRecordSchema;
     await this.#finished.keepBefore(before, outcome.record);
     const written = await writeShared(this.#deps, schema, key, outcome.record, revision);
-    if (written.kind === 'conflict') return undefined;
+    if (written.kind === 'conflict') return written;
     if (event.kind === 'report') this.#deps.crashPoint('cp.reportStored');
     if (outcome.effects.some((effect) => effect.kind === 'send')) {
       this.#deps.crashPoint('cp.operationStored');
     }
     logChange(this.#deps.log, before, outcome.record);
     await this.#finished.keepAfter(outcome.record);
-    return written.revision;
+    return written;
   }
 
   async #act(
     hostId: HostId,
     before: wire.HostRecord,
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
-    revision: number,
+    revision: StoreRevision,
   ): Promise<PassResult> {
     const record = outcome.kind === 'kept' ? outcome.record : before;
     if (outcome.kind === 'kept') this.#index.note(hostId, record, revision);

@@ -243,7 +243,7 @@ export class HandshakeSlots {
   }
 
   #failed(handshake: Handshake): void {
-    this.#pace.cameToNothing(handshake, this.#clock.nowMs());
+    this.#pace.countFailure(handshake, this.#clock.nowMs());
     this.#reputations.suspect(handshake.network.name);
     this.#line(handshake.network);
     if (handshake.stage !== 'slot') return;
@@ -263,7 +263,7 @@ export class HandshakeSlots {
     if (oldest === undefined) return;
     this.#strangersEnded += 1;
     this.#strangers.delete(oldest.network.name, oldest);
-    this.#pace.cameToNothing(oldest, this.#clock.nowMs());
+    this.#pace.countFailure(oldest, this.#clock.nowMs());
     oldest.commands.end();
   }
 
@@ -274,7 +274,7 @@ export class HandshakeSlots {
     network.vouched += 1;
     this.#vouchedNow += 1;
     this.#strangers.delete(network.name, handshake);
-    if (handshake.slotOf === 'stranger') this.#pace.cameToSomething(handshake, this.#clock.nowMs());
+    if (handshake.slotOf === 'stranger') this.#pace.countSuccess(handshake, this.#clock.nowMs());
     this.#line(network);
     this.#next();
   }
@@ -284,7 +284,7 @@ export class HandshakeSlots {
     if (stage === 'left') return;
     if (stage === 'waiting') this.#stopWaiting(handshake);
     this.#idle.delete(network.name, handshake);
-    this.#pace.cameToNothing(handshake, this.#clock.nowMs());
+    this.#pace.countFailure(handshake, this.#clock.nowMs());
     this.#slotOver(handshake);
     this.#strangers.delete(network.name, handshake);
     handshake.stage = 'left';
@@ -370,7 +370,7 @@ export class HandshakeSlots {
     handshake.slotOf = reputation;
     if (reputation !== 'known') {
       this.#unknownHandshakes += 1;
-      this.#pace.began(handshake, reputation === 'stranger', nowMs);
+      this.#pace.countStart(handshake, reputation === 'stranger', nowMs);
     }
     if (reputation === 'suspect') this.#suspectHandshakes += 1;
     // The network goes to the end of its line.

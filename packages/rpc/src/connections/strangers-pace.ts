@@ -25,20 +25,20 @@ const fallsTo = 3 / 4;
 
 export class StrangersPace<Connection extends object> {
   readonly #limits: PaceLimits;
-  readonly #onNothing: (connection: Connection) => void;
+  readonly #onFailure: (connection: Connection) => void;
   /** When they began, the first first. */
   readonly #unproven = new Map<Connection, number>();
-  #something = 0;
-  #nothing = 0;
+  #successes = 0;
+  #failures = 0;
   #countedMs: number;
   /** Before this none may begin. */
   #nextMs = Number.NEGATIVE_INFINITY;
 
-  /** `onNothing` is called with each connection that has failed. */
-  constructor(limits: PaceLimits, nowMs: number, onNothing: (connection: Connection) => void) {
+  /** `onFailure` is called with each connection that has failed. */
+  constructor(limits: PaceLimits, nowMs: number, onFailure: (connection: Connection) => void) {
     this.#limits = limits;
     this.#countedMs = nowMs;
-    this.#onNothing = onNothing;
+    this.#onFailure = onFailure;
   }
 
   /** How long until another one may begin; 0: it may now. */
@@ -47,7 +47,7 @@ export class StrangersPace<Connection extends object> {
   }
 
   /** A handshake begins. Its result counts only if it `isWatched`. */
-  began(connection: Connection, isWatched: boolean, nowMs: number): void {
+  countStart(connection: Connection, isWatched: boolean, nowMs: number): void {
     if (isWatched) this.#unproven.set(connection, nowMs);
     const betweenMs = 1_000 / this.perSecond(nowMs);
     const earliestMs = nowMs - (this.#limits.burst - 1) * betweenMs;
@@ -55,28 +55,28 @@ export class StrangersPace<Connection extends object> {
   }
 
   /** It has authenticated, late or not. */
-  cameToSomething(connection: Connection, nowMs: number): void {
+  countSuccess(connection: Connection, nowMs: number): void {
     this.#unproven.delete(connection);
     this.#fade(nowMs, keptOfEach);
-    this.#something += 1;
+    this.#successes += 1;
   }
 
   /** It is gone or has failed. One that has counted as failed already is not counted again. */
-  cameToNothing(connection: Connection, nowMs: number): void {
+  countFailure(connection: Connection, nowMs: number): void {
     if (!this.#unproven.delete(connection)) return;
     this.#fade(nowMs, keptOfEach);
-    this.#nothing += 1;
-    this.#onNothing(connection);
+    this.#failures += 1;
+    this.#onFailure(connection);
   }
 
   /** The rate of now. */
   perSecond(nowMs: number): number {
     for (const [connection, beganMs] of this.#unproven) {
       if (nowMs - beganMs < provenWithinMs) break;
-      this.cameToNothing(connection, nowMs);
+      this.countFailure(connection, nowMs);
     }
     this.#fade(nowMs);
-    const share = this.#nothing / (this.#something + this.#nothing + granted);
+    const share = this.#failures / (this.#successes + this.#failures + granted);
     const fallen = Math.min(1, Math.max(0, (share - fallsFrom) / (fallsTo - fallsFrom)));
     const { perSecondMax, perSecondMin } = this.#limits;
     return perSecondMax - fallen * Math.max(0, perSecondMax - perSecondMin);
@@ -84,8 +84,8 @@ export class StrangersPace<Connection extends object> {
 
   #fade(nowMs: number, kept = 1): void {
     const left = kept * 0.5 ** (Math.max(0, nowMs - this.#countedMs) / halfLifeMs);
-    this.#something *= left;
-    this.#nothing *= left;
+    this.#successes *= left;
+    this.#failures *= left;
     this.#countedMs = nowMs;
   }
 }

@@ -96,7 +96,7 @@ test.each<[string, ExchangeOutcome, { type: string; message: string }]>([
     'breaks each time',
     { kind: 'broken', reason: 'reset' },
     {
-      type: 'ioError',
+      type: 'exchangeFailed',
       message: '5 exchanges in a row broke: reset; 0 of 100 MiB were exchanged',
     },
   ],
@@ -105,7 +105,7 @@ test.each<[string, ExchangeOutcome, { type: string; message: string }]>([
     { kind: 'wait', reason: 'waits' },
     { type: 'deadline', message: 'its time was over: 0 of 100 MiB were exchanged' },
   ],
-  ['is refused', { kind: 'refused', reason: 'no' }, { type: 'refused', message: 'no' }],
+  ['is refused', { kind: 'refused', reason: 'no' }, { type: 'exchangeFailed', message: 'no' }],
 ])('a card that %s has no defect', async (_, exchanged, wanted) => {
   const { end } = await burn([card('eno1')], { duration: '1m' }, [() => exchanged]);
   expect(end.result).toMatchObject({ kind: 'failed', ...wanted });

@@ -43,7 +43,7 @@ export const burnInNetwork: Step = {
     const before = await burnIn.networkCards();
     const work = new Work(context, exchange, read.value);
     await work.run();
-    if (work.state.kind === 'refused') return failedEnd('refused', work.state.reason);
+    if (work.state.kind === 'refused') return failedEnd('exchangeFailed', work.state.reason);
     const cards = carriersOf(before, await burnIn.networkCards(), work.sent.bytes);
     const judged = judge(work, cards, read.value);
     const heat = new Heat(context, undefined, 0);
@@ -232,7 +232,7 @@ function judge(
   const done = `${Math.floor(sent.bytes / mib)} of ${wantedBytes / mib} MiB were exchanged`;
   if (state.kind === 'broken') {
     const why = `${breaksMax} exchanges in a row broke: ${state.reason}; ${done}`;
-    return { parts, problems: [why], type: 'ioError' };
+    return { parts, problems: [why], type: 'exchangeFailed' };
   }
   if (sent.bytes >= wantedBytes) return { parts, problems: [] };
   return work.isCancelled
