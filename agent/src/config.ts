@@ -21,10 +21,10 @@ import { optional, readConfigText } from '@rackwright/platform/config';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { readTraces, type TracesConfig } from '@rackwright/trace';
 import {
+  anyAddress,
   type BootHttpLimits,
   type BootProfile,
   bootProblems,
-  everywhere,
   httpLimitsDefault,
   keptFileBytesMaxDefault,
   type Loaders,
@@ -154,8 +154,8 @@ function refuseOneAddress(reader: ConfigReader, config: AgentConfig): void {
   const { interfaces, tftp, http, runner } = config;
   if (interfaces.length === 0) return;
   for (const [key, { address }] of Object.entries({ tftp, http, runner })) {
-    if (address === everywhere) continue;
-    reader.refuse(`${key}.address`, `has to be ${everywhere}, the default, with "interfaces"`);
+    if (address === anyAddress) continue;
+    reader.refuse(`${key}.address`, `has to be ${anyAddress}, the default, with "interfaces"`);
   }
 }
 
@@ -218,7 +218,7 @@ const levels = ['debug', 'info', 'warn', 'error'] as const;
 const ports = [0, 65_535] as const;
 
 function readListen(reader: ConfigReader, port: number) {
-  return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
+  return { address: reader.text('address', anyAddress), port: reader.whole('port', ports, port) };
 }
 
 /** The interval of retransmissions follows from the protocol, and is no key. */

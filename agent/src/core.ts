@@ -136,7 +136,7 @@ function handOffsOf(session: AgentSession): HandOffSession {
       const own = session.grants.all().filter((grant) => grant.hostUid === hostUid);
       return own.find(({ handedOff }) => handedOff !== undefined)?.handedOff;
     },
-    leaseValid: () => session.leaseValid(),
+    isLeaseValid: () => session.isLeaseValid(),
     leaseLeftMs: () => session.leaseLeftMs(),
     leaving: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
   };
@@ -241,7 +241,7 @@ function bootObservers(
     limits: defaultBootTracerLimits,
   });
   const observer: SessionObserver = {
-    bootOpened: (grant) => tracer.opened(grant),
+    bootOpened: (grant) => tracer.beginTrace(grant),
     hostForgotten: (hostUid) => {
       tracer.forgetHost(hostUid);
       consoles.forgetHost(hostUid);
@@ -295,17 +295,17 @@ function bootReceivers({ watch, power, dispatcher, proofs, tracer, faults }: Boo
   return {
     onNetboot: (netboot: WatchedNetboot): void => {
       watch.observe(netboot);
-      faults.saw(netboot);
+      faults.noteBootRequest(netboot);
       const { hostUid, stage, permitted } = netboot;
       if (hostUid === undefined) return;
       if (!permitted) power.readNow(hostUid);
-      dispatcher.sawNetboot(hostUid);
-      proofs.sawNetboot(hostUid, stage);
+      dispatcher.noteNetboot(hostUid);
+      proofs.noteNetboot(hostUid, stage);
     },
-    onBootEvent: (event: BootEvent): void => tracer.saw(event),
+    onBootEvent: (event: BootEvent): void => tracer.addEvent(event),
     onDhcpFault: (fault: DhcpFault): void => faults.dhcp(fault),
     onDhcpServerGone: (address: string): void => faults.serverGone(address),
-    onAddressAsked: (hostUid: HostUid): void => proofs.sawAddressAsked(hostUid),
+    onAddressAsked: (hostUid: HostUid): void => proofs.noteAddressAsked(hostUid),
   };
 }
 
@@ -405,14 +405,14 @@ function makeGateway(
     facts: {
       runnerReady: (hostUid, runnerReady) => {
         const bootOperationId = runnerReady.bootOperationId ?? '';
-        const bootTrace = tracer.arrived(bootOperationId);
+        const bootTrace = tracer.finish(bootOperationId);
         consoles.over(bootOperationId);
         const traced = bootTrace === undefined ? {} : { bootTrace };
         session.publishFacts(hostUid, { runnerReady, ...traced });
       },
       runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
       runnerRefused: (hostUid, operationId, message) => {
-        tracer.refused(operationId, message);
+        tracer.addRefusal(operationId, message);
         session.runnerRefused(hostUid, operationId, message);
       },
     },

@@ -54,7 +54,7 @@ test('an unseen host is a fault until it is seen or forgotten', async () => {
   faults.unseen(grant);
   await time.run(1);
   expect(told.at(-1)?.faults).toMatchObject([{ type: Type.BOOT_MAC_NOT_SEEN, mac, hostUid: 'u1' }]);
-  faults.saw({ mac, hostUid: 'u1' });
+  faults.noteBootRequest({ mac, hostUid: 'u1' });
   await time.run(spacingMs);
   expect(typesTold()).toEqual([]);
   faults.unseen(grant);
@@ -68,7 +68,7 @@ test('a flood of unknown MACs neither grows the list nor is reported at each pac
   faults.dhcp(foreign);
   for (let n = 0; n < 6_000; n += 1) {
     const tail = [n >> 8, n & 255].map((byte) => byte.toString(16).padStart(2, '0')).join(':');
-    faults.saw({ mac: `02:00:00:00:${tail}` });
+    faults.noteBootRequest({ mac: `02:00:00:00:${tail}` });
     if (n % 100 === 0) await time.run(1_000);
   }
   await time.run(spacingMs);

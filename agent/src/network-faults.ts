@@ -93,7 +93,13 @@ export class AgentNetworkFaults {
    * A machine asked for a boot; where no host is named, the control plane knows whose machine it
    * is.
    */
-  saw({ mac, hostUid }: { readonly mac: string; readonly hostUid?: HostUid | undefined }): void {
+  noteBootRequest({
+    mac,
+    hostUid,
+  }: {
+    readonly mac: string;
+    readonly hostUid?: HostUid | undefined;
+  }): void {
     if (hostUid === undefined) {
       this.#raise(MAC_OF_OTHER_RACK, { mac }, this.#parts.limits.strangerMs);
       return;

@@ -149,7 +149,7 @@ export class PowerSync implements PowerReadings {
     else this.#joinRound([...this.#targets.values()].filter((target) => !isIn(before, target)));
   }
 
-  disturbed(hostUid: HostUid): void {
+  noteDisturbance(hostUid: HostUid): void {
     const target = this.#targets.get(hostUid);
     if (target === undefined) return;
     target.disturbances += 1;

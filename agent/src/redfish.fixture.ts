@@ -78,12 +78,12 @@ export function startExecutor(
   {
     bootMediumUrl,
     onGrant = () => {},
-    leaseValid = () => true,
+    isLeaseValid: leaseValid = () => true,
     brake = () => undefined,
   }: {
     readonly bootMediumUrl?: () => string | undefined;
     readonly onGrant?: (event: 'grant' | 'no grant') => void;
-  } & Partial<Pick<OperationContext, 'leaseValid' | 'brake'>> = {},
+  } & Partial<Pick<OperationContext, 'isLeaseValid' | 'brake'>> = {},
 ): (kind: Kind) => Promise<FinalResult> {
   const quick = { spacingMs: 0, readBackPollMs: 50, redfishRequestTimeoutMs: 10_000 };
   const config = parseConfig(
@@ -109,7 +109,7 @@ export function startExecutor(
     begin: async () => {},
     continuing: () => {},
     credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
-    leaseValid,
+    isLeaseValid: leaseValid,
     leaseLeftMs: () => 9_000,
     brake,
     remainingMs: () => Number.POSITIVE_INFINITY,

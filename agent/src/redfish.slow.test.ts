@@ -135,7 +135,7 @@ describe('a step that deletes RAID volumes', () => {
     const execute = startExecutor(
       {},
       {
-        leaseValid,
+        isLeaseValid: leaseValid,
         brake: () => (brake === undefined || leaseValid() ? undefined : { text: brake }),
       },
     );

@@ -27,7 +27,7 @@ import {
   Quotas,
   StepLogs,
 } from './agents/index.ts';
-import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
+import { type AuditTrail, auditedGuard, createAuditTrail, identifyAudited } from './audit/index.ts';
 import { openCopyService } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery, type DiscoveryDependencies } from './discovery/index.ts';
@@ -297,7 +297,7 @@ function makeParts(
     ...{ ...shared, registry, timing, onAcknowledged },
     limits: config.agents.limits,
     trust: createSessionTrust({ ...identity, rackKeys, clock: platform.clock }),
-    identify: (context) => identified(() => identifyAgent(store, context), context, audit),
+    identify: (context) => identifyAudited(() => identifyAgent(store, context), context, audit),
   });
   const countedRacks = new CountedRacks({ store, following });
   const runners = { hosts, discovery, runs, pools, plans: new PlanSweeper({ ...platform, store }) };

@@ -92,7 +92,7 @@ export class Office {
           wakeRack: () => undefined,
         },
         identity: {} as never,
-        rackKeys: { rackOf: () => undefined, wrote: () => undefined },
+        rackKeys: { rackOf: () => undefined, noteWritten: () => undefined },
         agentEndpoint: 'sim:7441',
         stepLogs: new StepLogs(),
         replicaId: asReplicaId(replicaId),

@@ -328,7 +328,7 @@ function holdDrive(
   };
   return {
     regions: device.regions.map(() => region),
-    present,
+    checkAttached: present,
     confirm: present,
     nvmeFormat: async () => {
       const tookMs = chance.around(8_000);

@@ -49,26 +49,26 @@ function bootEvent(n: number, stage: BootEvent['stage']): BootEvent {
 const kindsOf = ({ steps }: BootTrace) => steps.map(({ kind }) => kind);
 
 test('a boot whose runner comes is reported when it comes, and at no other time', async () => {
-  tracer.opened(opened(1));
+  tracer.beginTrace(opened(1));
   for (let seconds = 0; seconds < 170; seconds += 10) {
-    tracer.saw(bootEvent(1, 'discover'));
+    tracer.addEvent(bootEvent(1, 'discover'));
     await time.run(10_000);
   }
-  const trace = tracer.arrived('u1/1/1/1');
+  const trace = tracer.finish('u1/1/1/1');
   expect(trace && kindsOf(trace)).toEqual([BootStepKind.DISCOVER, BootStepKind.RUNNER]);
   expect(trace?.steps[0]).toMatchObject({ count: 17 });
-  tracer.saw(bootEvent(1, 'request'));
-  expect(tracer.arrived('u1/1/1/1')).toBeUndefined();
+  tracer.addEvent(bootEvent(1, 'request'));
+  expect(tracer.finish('u1/1/1/1')).toBeUndefined();
   await time.run(2 * bootMs);
   expect([told, unseen]).toEqual([[], []]);
 });
 
 test('a boot that stands still is reported once, and before its end if more came', async () => {
-  tracer.opened(opened(1));
-  tracer.saw(bootEvent(1, 'discover'));
+  tracer.beginTrace(opened(1));
+  tracer.addEvent(bootEvent(1, 'discover'));
   await time.run(300_000);
   expect(told.map(({ trace }) => kindsOf(trace))).toEqual([[BootStepKind.DISCOVER]]);
-  for (let n = 0; n < 1_000; n += 1) tracer.saw(bootEvent(1, 'offer'));
+  for (let n = 0; n < 1_000; n += 1) tracer.addEvent(bootEvent(1, 'offer'));
   await time.run(bootMs);
   expect(told).toHaveLength(2);
   expect(told[1]?.trace.steps[1]).toMatchObject({ kind: BootStepKind.OFFER, count: 1_000 });
@@ -76,7 +76,7 @@ test('a boot that stands still is reported once, and before its end if more came
 
 test('a boot without any request is reported as unseen before its grant ends', async () => {
   const grant = opened(1);
-  tracer.opened({ ...grant, expiresAtMs: grant.openedAtMs + 20_000 });
+  tracer.beginTrace({ ...grant, expiresAtMs: grant.openedAtMs + 20_000 });
   await time.run(17_900);
   expect(unseen).toEqual([]);
   await time.run(200);
@@ -86,9 +86,9 @@ test('a boot without any request is reported as unseen before its grant ends', a
 });
 
 test('the next boot of a host ends the one before, and a forgotten host has none', async () => {
-  tracer.opened(opened(1));
-  tracer.opened({ ...opened(1), operationId: 'u1/2/1/1' });
-  expect(tracer.arrived('u1/1/1/1')).toBeUndefined();
+  tracer.beginTrace(opened(1));
+  tracer.beginTrace({ ...opened(1), operationId: 'u1/2/1/1' });
+  expect(tracer.finish('u1/1/1/1')).toBeUndefined();
   tracer.forgetHost('u1');
   await time.run(2 * bootMs);
   expect([told, unseen]).toEqual([[], []]);
@@ -96,21 +96,21 @@ test('the next boot of a host ends the one before, and a forgotten host has none
 
 test('a boot of before this agent’s start is followed from its next step on', () => {
   known = [opened(1)];
-  tracer.saw(bootEvent(1, 'script'));
-  tracer.saw(bootEvent(2, 'script'));
-  expect(tracer.arrived('u1/1/1/1')?.steps).toHaveLength(2);
-  expect(tracer.arrived('u2/1/1/1')).toBeUndefined();
+  tracer.addEvent(bootEvent(1, 'script'));
+  tracer.addEvent(bootEvent(2, 'script'));
+  expect(tracer.finish('u1/1/1/1')?.steps).toHaveLength(2);
+  expect(tracer.finish('u2/1/1/1')).toBeUndefined();
 });
 
 test('the number of followed boots is limited, and the oldest is dropped in silence', async () => {
-  for (let n = 1; n <= 5; n += 1) tracer.opened(opened(n));
+  for (let n = 1; n <= 5; n += 1) tracer.beginTrace(opened(n));
   await time.run(2 * bootMs);
   expect(new Set(told.map(({ hostUid }) => hostUid))).toEqual(new Set(['u3', 'u4', 'u5']));
 });
 
 test('a runner that was refused is the last step of its boot', async () => {
-  tracer.opened(opened(1));
-  tracer.refused('u1/1/1/1', 'it is another machine');
+  tracer.beginTrace(opened(1));
+  tracer.addRefusal('u1/1/1/1', 'it is another machine');
   await time.run(300_000);
   const [step] = told[0]?.trace.steps ?? [];
   expect(step).toMatchObject({ kind: BootStepKind.RUNNER, problem: 'it is another machine' });
@@ -118,7 +118,7 @@ test('a runner that was refused is the last step of its boot', async () => {
 });
 
 test('a stalled boot is reported with its last screen, and again before its end', async () => {
-  tracer.opened(opened(1));
+  tracer.beginTrace(opened(1));
   screen = ['loading'];
   await time.run(200_000);
   expect(told.map(({ trace }) => trace.lastScreen)).toEqual([['loading']]);

@@ -93,12 +93,12 @@ export class BootTracer {
   }
 
   /** A grant has become durable. It ends the trace of an earlier boot of the host. */
-  opened(grant: TracedGrant): void {
+  beginTrace(grant: TracedGrant): void {
     this.forgetHost(grant.hostUid);
     this.#follow(grant);
   }
 
-  saw({ operationId, mac, givesAddresses, ...event }: BootEvent): void {
+  addEvent({ operationId, mac, givesAddresses, ...event }: BootEvent): void {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return;
     boot.mac = mac;
@@ -107,7 +107,7 @@ export class BootTracer {
   }
 
   /** A runner that showed the boot's token was not taken. */
-  refused(operationId: OperationId, problem: string): void {
+  addRefusal(operationId: OperationId, problem: string): void {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return;
     this.#add(boot, { ...runnerEvent, kind: 'came', problem });
@@ -117,7 +117,7 @@ export class BootTracer {
    * The runner has arrived. Returns the boot, to be reported with the runner. Undefined: it was
    * reported already, or it is unknown.
    */
-  arrived(operationId: OperationId): BootTrace | undefined {
+  finish(operationId: OperationId): BootTrace | undefined {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return undefined;
     this.#add(boot, { ...runnerEvent, kind: 'came' });

@@ -150,7 +150,7 @@ export const safeName = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 const safeArgument = /^[A-Za-z0-9._:,=@%+/-]+$/;
 const portMax = 65_535;
 /** Every address of this machine. */
-export const everywhere = '0.0.0.0';
+export const anyAddress = '0.0.0.0';
 /** The same, by IPv4 and IPv6. */
 const everywhere6 = '::';
 const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
@@ -353,10 +353,10 @@ function meetingProblems(
 function listen6Problems({ interfaces, http }: BootConfigSettings): readonly ConfigProblem[] {
   const by6 = interfaces.map(({ serverAddress6 }) => serverAddress6).filter((one) => one);
   const areOwn = new Set(by6).size === by6.length;
-  const isEverywhere = by6.length === 0 || http.address === everywhere;
+  const isEverywhere = by6.length === 0 || http.address === anyAddress;
   return [
     ...unless(areOwn, 'interfaces', 'with a serverAddress6 each, or none'),
-    ...unless(isEverywhere, 'http.address', `${everywhere}, the default, with serverAddress6`),
+    ...unless(isEverywhere, 'http.address', `${anyAddress}, the default, with serverAddress6`),
   ];
 }
 
@@ -383,7 +383,7 @@ interface Listen {
 /** Whether one of two servers of one kind keeps the other from opening. */
 export function portsClash(one: Listen, other: Listen): boolean {
   if (one.port !== other.port || one.port === 0) return false;
-  return one.address === other.address || [one.address, other.address].includes(everywhere);
+  return one.address === other.address || [one.address, other.address].includes(anyAddress);
 }
 
 /** The plan of an interface that gives addresses; the key of a problem is one of its `dhcp`. */

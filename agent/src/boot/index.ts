@@ -6,11 +6,11 @@
 export type { BootEvent, BootProgram, BootStage } from './boot-events.ts';
 export {
   addressAsked,
+  anyAddress,
   type BootConfig,
   type BootHttpLimits,
   type BootInterface,
   bootProblems,
-  everywhere,
   httpLimitsDefault,
   keptFileBytesMaxDefault,
   loaderBytesMaxDefault,

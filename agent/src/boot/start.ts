@@ -21,10 +21,10 @@ import {
 import { type BootEvent, BootEvents } from './boot-events.ts';
 import {
   addressAsked,
+  anyAddress,
   type BootConfig,
   type BootInterface,
   checkBootConfig,
-  everywhere,
   httpLimitsOf,
   httpListen,
   keptFileBytesMaxDefault,
@@ -242,7 +242,7 @@ function tftpSettings(config: BootConfig) {
 
 function tftpListen({ tftp }: BootConfig, { name, serverAddress }: BootInterface): TftpListen {
   const { address, port } = tftp;
-  const transferAddress = address === everywhere ? serverAddress : address;
+  const transferAddress = address === anyAddress ? serverAddress : address;
   const named = name === undefined ? {} : { interface: name };
   return { address, port, transferAddress, ...named };
 }

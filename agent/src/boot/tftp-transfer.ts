@@ -8,7 +8,7 @@ import type {
   UdpSocket,
 } from '@rackwright/platform';
 import { decodePacket, type Transfer, type TransferEnd, type TransferStep } from '@rackwright/tftp';
-import { everywhere } from './config.ts';
+import { anyAddress } from './config.ts';
 import type { Deadline, Deadlines } from './deadlines.ts';
 
 export interface ActiveTransferOptions {
@@ -46,7 +46,7 @@ export class ActiveTransfer {
   }
 
   /** Rejects when the first address has no socket; of the others those count that have one. */
-  async open(udp: Udp, [first = everywhere, ...others]: readonly string[]): Promise<void> {
+  async open(udp: Udp, [first = anyAddress, ...others]: readonly string[]): Promise<void> {
     const handlers: UdpConnectionHandlers = {
       onDatagram: (datagram, at) => this.#receive(datagram, at),
       onRefused: () => this.#apply(this.#transfer.refused()),

@@ -29,7 +29,7 @@ import {
   UsedPorts,
 } from '@rackwright/tftp';
 import { type BootEvents, type BootFileTransfer, scriptName } from './boot-events.ts';
-import { everywhere, type TransferPorts } from './config.ts';
+import { anyAddress, type TransferPorts } from './config.ts';
 import { Deadlines } from './deadlines.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
 import { grubStartScript } from './grub-script.ts';
@@ -142,7 +142,7 @@ async function listenAt(
       server.receive(at, datagram, from, addresses()),
     onError,
   });
-  if (listen.address !== everywhere)
+  if (listen.address !== anyAddress)
     return [
       await udp.bind(
         listen,
@@ -151,7 +151,7 @@ async function listenAt(
     ];
   if (listen.interface !== undefined) return [await udp.bind(listen, handlers(own))];
   let apart = 0;
-  const rest = () => (apart > 0 ? [everywhere] : own());
+  const rest = () => (apart > 0 ? [anyAddress] : own());
   const all = await udp.bind({ ...listen, share: 'begin' }, handlers(rest));
   const { port } = all.local;
   const each = own().map(async (address) => {
@@ -235,7 +235,7 @@ class TftpServer {
     const nowMs = this.#options.clock.suspendAwareMs();
     const active = this.#latest.get(key);
     if (!isReadRequest(datagram)) {
-      ports.heard(key, nowMs);
+      ports.noteDatagram(key, nowMs);
       active?.receive(datagram);
       return active === undefined ? { afterMs: 0 } : 'heard';
     }
@@ -363,7 +363,7 @@ class TftpServer {
     this.#latest.set(key, active);
     this.#count(client, 1);
     if (single !== undefined) {
-      this.#usedPorts?.began(key, whose.request, this.#options.clock.suspendAwareMs());
+      this.#usedPorts?.noteStart(key, whose.request, this.#options.clock.suspendAwareMs());
       active.openAt(single.socket, single.afterMs);
       return;
     }

@@ -46,7 +46,7 @@ export function makeDeployPages({ proofs, images, netbootOf }: DeployPagesParts)
       if (id === undefined) return false;
       const deployment = netbootOf(readDeploymentId(id)?.hostUid ?? '');
       if (deployment?.id !== id || !isNoCloud(deployment)) return undefined;
-      if (name === 'user-data') proofs.sawFirstBoot(readDeploymentId(id)?.hostUid ?? '');
+      if (name === 'user-data') proofs.noteFirstBoot(readDeploymentId(id)?.hostUid ?? '');
       return seedFile(deployment, name, `${root}${proofs.phoneHomePath(id)}`);
     },
   };

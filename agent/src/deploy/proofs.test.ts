@@ -132,12 +132,12 @@ test('the last of each kind seen of a host is kept, and why a call was refused',
   const { call, platters, proofs, time } = await setUp();
   const Kind = agent.HostSignKind;
   const kinds = (sinceMs: number) => proofs.signsSince(uid, sinceMs).map(({ kind }) => kind);
-  for (const stage of ['dhcp', 'script']) proofs.sawNetboot(uid, stage);
+  for (const stage of ['dhcp', 'script']) proofs.noteNetboot(uid, stage);
   await time.run(1_000);
   const { clock } = time.open();
   const laterMs = clock.nowMs();
-  proofs.sawAddressAsked(uid);
-  proofs.sawFirstBoot(uid);
+  proofs.noteAddressAsked(uid);
+  proofs.noteFirstBoot(uid);
   await call(9);
   await call(3);
   platters.failing = true;

@@ -71,7 +71,7 @@ export class Proofs {
     const own = deploymentId === undefined ? undefined : readDeploymentId(deploymentId);
     if (deploymentId === undefined || own === undefined) {
       const claimed = readDeploymentId(idFromUrl(idText) ?? '')?.hostUid;
-      if (claimed !== undefined) this.#saw(claimed, agent.HostSignKind.WRONG_TOKEN, from);
+      if (claimed !== undefined) this.#note(claimed, agent.HostSignKind.WRONG_TOKEN, from);
       return 'wrong';
     }
     const { hostUid } = own;
@@ -85,7 +85,7 @@ export class Proofs {
     if (known?.deploymentId === deploymentId) return 'proved';
     // P2
     if (known !== undefined && runOf(known.deploymentId) > own.run) {
-      this.#saw(hostUid, agent.HostSignKind.OUTDATED_CALL, from);
+      this.#note(hostUid, agent.HostSignKind.OUTDATED_CALL, from);
       return 'outdated';
     }
     const written = this.#write(hostUid, deploymentId, from);
@@ -110,7 +110,7 @@ export class Proofs {
     } catch (error) {
       const text = 'a host has phoned home and it could not be written down';
       log.error({ ...fields }, text, error);
-      this.#saw(hostUid, agent.HostSignKind.NOT_DURABLE, from);
+      this.#note(hostUid, agent.HostSignKind.NOT_DURABLE, from);
       return 'notDurable';
     }
     log.info(fields, 'the host has phoned home');
@@ -145,18 +145,18 @@ export class Proofs {
   }
 
   /** The host has asked the boot services. */
-  sawNetboot(hostUid: HostUid, stage: string): void {
-    this.#saw(hostUid, agent.HostSignKind.NETBOOT, stage);
+  noteNetboot(hostUid: HostUid, stage: string): void {
+    this.#note(hostUid, agent.HostSignKind.NETBOOT, stage);
   }
 
   /** A system on the host has asked for an address. */
-  sawAddressAsked(hostUid: HostUid): void {
-    this.#saw(hostUid, agent.HostSignKind.ADDRESS_ASKED, '');
+  noteAddressAsked(hostUid: HostUid): void {
+    this.#note(hostUid, agent.HostSignKind.ADDRESS_ASKED, '');
   }
 
   /** It has been given the data of its first boot. */
-  sawFirstBoot(hostUid: HostUid): void {
-    this.#saw(hostUid, agent.HostSignKind.FIRST_BOOT_FETCHED, '');
+  noteFirstBoot(hostUid: HostUid): void {
+    this.#note(hostUid, agent.HostSignKind.FIRST_BOOT_FETCHED, '');
   }
 
   /** What was seen of the host at or after this time: the last sign of each kind. */
@@ -177,7 +177,7 @@ export class Proofs {
   }
 
   /** Keeps the newest. */
-  #saw(hostUid: HostUid, kind: agent.HostSignKind, detail: string): void {
+  #note(hostUid: HostUid, kind: agent.HostSignKind, detail: string): void {
     const its = this.#seen.get(hostUid) ?? new Map<agent.HostSignKind, SeenSign>();
     its.set(kind, { kind, atMs: this.#parts.clock.nowMs(), detail });
     this.#seen.delete(hostUid);

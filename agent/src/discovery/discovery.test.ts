@@ -62,7 +62,7 @@ function boot(it: Rig, mac = stranger): string {
 function find(it: Rig, mac = stranger): string {
   const operationId = boot(it, mac);
   it.discovery.bind(operationId, key);
-  it.discovery.found(operationId, create(InventorySchema), '');
+  it.discovery.reportInventory(operationId, create(InventorySchema), '');
   return operationId;
 }
 
@@ -165,8 +165,8 @@ test('a finding is reported in each session and at intervals until it is answere
   const [first] = it.told;
   expect(first?.bootMac).toBe(stranger);
   expect(new Set(it.told.map(({ id }) => id)).size).toBe(1);
-  it.discovery.answered(create(agent.DiscoveredAnswerSchema, { id: first?.id ?? '' }));
-  it.discovery.answered(create(agent.DiscoveredAnswerSchema, { id: 'other' }));
+  it.discovery.receiveAnswer(create(agent.DiscoveredAnswerSchema, { id: first?.id ?? '' }));
+  it.discovery.receiveAnswer(create(agent.DiscoveredAnswerSchema, { id: 'other' }));
   await it.time.run(10 * defaultDiscoveryLimits.repeatMs);
   expect(it.told).toHaveLength(3);
   expect(it.discovery.waiting).toBe(0);
@@ -177,7 +177,7 @@ test('a host that a found machine proves to be is told, with the time of the fin
   const { HOST, HOST_ELSEWHERE } = agent.DiscoveryRefusalKind;
   const answer = (refusal: agent.DiscoveryRefusalKind, hostUid: HostUid) => {
     const { id = '' } = it.told.at(-1) ?? {};
-    it.discovery.answered(create(agent.DiscoveredAnswerSchema, { id, refusal, hostUid }));
+    it.discovery.receiveAnswer(create(agent.DiscoveredAnswerSchema, { id, refusal, hostUid }));
   };
   find(it, macOf(1));
   answer(HOST_ELSEWHERE, '');
@@ -191,9 +191,9 @@ test('a host that a found machine proves to be is told, with the time of the fin
 test('one inventory of a boot is taken, and none of an unknown boot', () => {
   const it = rig();
   const operationId = find(it);
-  it.discovery.found(operationId, create(InventorySchema), '');
-  it.discovery.failed(operationId, 'late');
-  it.discovery.found('discovery/other', create(InventorySchema), '');
+  it.discovery.reportInventory(operationId, create(InventorySchema), '');
+  it.discovery.endWithoutInventory(operationId, 'late');
+  it.discovery.reportInventory('discovery/other', create(InventorySchema), '');
   expect(it.told).toHaveLength(1);
 });
 
@@ -210,7 +210,7 @@ test('remembered MACs are limited; the stream of a runner with a forgotten boot 
   const closed: string[] = [];
   for (let n = 0; n < 5; n += 1) {
     const operationId = find(it, macOf(n));
-    it.discovery.linked(operationId, () => closed.push(macOf(n)));
+    it.discovery.addLink(operationId, () => closed.push(macOf(n)));
   }
   expect(closed).toEqual([macOf(0), macOf(1)]);
   expect(it.discovery.memory()?.boots.size).toBe(3);

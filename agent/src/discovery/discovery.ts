@@ -159,13 +159,13 @@ export class AgentDiscovery {
   }
 
   /** The runner of this boot is connected: an older stream of it is ended. */
-  linked(operationId: OperationId, close: () => void): void {
+  addLink(operationId: OperationId, close: () => void): void {
     const older = this.#links.get(operationId);
     this.#links.set(operationId, close);
     older?.();
   }
 
-  unlinked(operationId: OperationId, close: () => void): void {
+  removeLink(operationId: OperationId, close: () => void): void {
     if (this.#links.get(operationId) === close) this.#links.delete(operationId);
   }
 
@@ -175,7 +175,7 @@ export class AgentDiscovery {
   }
 
   /** The boot's inventory has arrived: it is reported until it is answered. */
-  found(operationId: OperationId, inventory: Inventory, bmcAddress: string): void {
+  reportInventory(operationId: OperationId, inventory: Inventory, bmcAddress: string): void {
     const boot = this.#byOperation(operationId);
     if (boot === undefined || boot.over) return;
     this.#change(boot, { over: true });
@@ -199,7 +199,7 @@ export class AgentDiscovery {
   }
 
   /** The boot brings no inventory. */
-  failed(operationId: OperationId, why: string): void {
+  endWithoutInventory(operationId: OperationId, why: string): void {
     const boot = this.#byOperation(operationId);
     if (boot === undefined || boot.over) return;
     this.#change(boot, { over: true });
@@ -212,7 +212,7 @@ export class AgentDiscovery {
     for (const finding of this.#findings.values()) this.#parts.tell(finding);
   }
 
-  answered({ id, refusal, refused, hostUid }: agent.DiscoveredAnswer): void {
+  receiveAnswer({ id, refusal, refused, hostUid }: agent.DiscoveredAnswer): void {
     const finding = this.#findings.get(id);
     if (finding === undefined) return;
     this.#findings.delete(id);

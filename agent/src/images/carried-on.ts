@@ -6,7 +6,7 @@
  *    its time is over, also when no step takes it.
  */
 import type { DeploymentId, HostUid } from '@rackwright/messages';
-import { aborted } from './aborted.ts';
+import { waitForAbort } from './aborted.ts';
 import type { ComingHostImage } from './host-images.ts';
 
 /** The deployment of a fetch, and the architecture. */
@@ -40,7 +40,7 @@ export class CarriedOn {
     const over = (): void => {
       if (this.#byHost.get(key.hostUid) === carried) this.#drop(carried);
     };
-    void Promise.race([coming.whole, aborted(limit.signal)]).then(over, over);
+    void Promise.race([coming.whole, waitForAbort(limit.signal)]).then(over, over);
   }
 
   /** The fetch under way, which the caller has to release from now on; undefined: there is none. */

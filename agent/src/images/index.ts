@@ -1,6 +1,6 @@
 /** Images of commands and of hosts: the rack's cache of them, and their sources. */
 
-export { aborted } from './aborted.ts';
+export { waitForAbort } from './aborted.ts';
 export { type AdmissionLimits, defaultAdmissionLimits } from './admission.ts';
 export {
   BlobCache,

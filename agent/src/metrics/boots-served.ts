@@ -28,7 +28,7 @@ export class BootsServed {
   }
 
   /** A script was given out; a firmware that asks again is waited for from the first time on. */
-  served(operationId: OperationId): void {
+  noteServed(operationId: OperationId): void {
     if (this.#waiting.has(operationId)) return;
     const { clock, onLost } = this.#parts;
     const cancel = clock.after(arrivesWithinMs, () => {
@@ -40,7 +40,7 @@ export class BootsServed {
   }
 
   /** A runner has shown the token of this operation. */
-  arrived(operationId: OperationId): void {
+  noteArrived(operationId: OperationId): void {
     const waiting = this.#waiting.get(operationId);
     if (waiting === undefined) return;
     this.#drop(operationId);

@@ -31,10 +31,10 @@ export function createAgentFigures(clock: Clock): AgentFigures {
       ...countDhcp(registry),
       ...countTftp(registry),
       ...countHttp(registry),
-      runnerServed: (operationId) => boots.served(operationId),
+      runnerServed: (operationId) => boots.noteServed(operationId),
     },
     onBmcCall: countBmc(registry),
-    bootArrived: (operationId) => boots.arrived(operationId),
+    bootArrived: (operationId) => boots.noteArrived(operationId),
     stop: () => boots.stop(),
   };
 }

@@ -24,11 +24,11 @@ import { quietLog } from '@rackwright/platform/testing';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import {
-  aborted,
   BlobCache,
   CarriedOn,
   defaultAdmissionLimits,
   HostImages,
+  waitForAbort,
 } from '../images/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { withHostImage } from './host-image.ts';
@@ -83,7 +83,7 @@ async function deploy(
   const context: OperationContext = {
     ...{ signal: new AbortController().signal, begin: async () => {}, continuing },
     credential: () => Promise.reject(new Error('no credential is needed')),
-    ...{ leaseValid: () => true, leaseLeftMs: () => 9_000, brake: () => undefined },
+    ...{ isLeaseValid: () => true, leaseLeftMs: () => 9_000, brake: () => undefined },
     ...{ remainingMs: () => 60_000, closeGrants: async () => {} },
     openGrant: () => Promise.reject(new Error('no grant is opened')),
   };
@@ -107,7 +107,7 @@ async function deploy(
         if ((shown.at(-1) ?? 0) >= 3_000_000) registry.letGo();
       }
     } catch {
-      await aborted(signal);
+      await waitForAbort(signal);
     }
     return { kind: 'failed', type: 'cancelled', message: 'stopped' };
   };

@@ -18,7 +18,7 @@ function setUp(deployment: MessageInitShape<typeof agent.DeploymentSchema> = { i
     begin: async () => void (begun += 1),
     continuing: (progress) => told.push(progress),
     credential: () => Promise.reject(new Error('no secret is needed')),
-    leaseValid: () => false,
+    isLeaseValid: () => false,
     leaseLeftMs: () => 0,
     brake: () => undefined,
     remainingMs: () => 1_200_000 - clock.suspendAwareMs(),

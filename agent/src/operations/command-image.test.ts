@@ -30,7 +30,7 @@ function setUp(fetch: Fetch, remainingMs = 60_000) {
       calls.push(`credential ${name} ${version}`);
       return { name, version, username: 'robot', password: 'imitated' };
     },
-    leaseValid: () => true,
+    isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,
     brake: () => undefined,
     remainingMs: () => remainingMs,

@@ -68,7 +68,7 @@ function fetching(
     begin: async () => {},
     continuing: ({ text }) => void told.push(text ?? ''),
     credential: () => Promise.reject(new Error('none is needed')),
-    leaseValid: () => true,
+    isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,
     brake: () => undefined,
     remainingMs: () => 60_000 - clock.suspendAwareMs(),

@@ -45,7 +45,7 @@ function setUp(
       if (!credentials) throw new Error('it has not come');
       return { name, version, username: name, password: 'imitated' };
     },
-    leaseValid: () => true,
+    isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,
     brake: () => undefined,
     remainingMs: () => 60_000 - clock.suspendAwareMs(),

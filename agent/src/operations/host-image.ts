@@ -19,7 +19,6 @@ import { type DiskImage, isOciError, OciError } from '@rackwright/oci';
 import { type Clock, markHandled, pause } from '@rackwright/platform';
 import type { FailedAttempt, FinalResult } from '@rackwright/results';
 import {
-  aborted,
   type CarriedKey,
   type CarriedOn,
   type ComingHostImage,
@@ -28,6 +27,7 @@ import {
   type ImageArchitecture,
   type PinnedHostImage,
   type WantedHostImage,
+  waitForAbort,
   wantedImage,
 } from '../images/index.ts';
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
@@ -207,7 +207,7 @@ async function keepPinned(
       }
       observers.pinned(coming);
       await untilWhole(coming, signal);
-      await aborted(signal);
+      await waitForAbort(signal);
     } catch (error) {
       if (signal.aborted) return;
       const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
@@ -232,11 +232,11 @@ async function untilWhole(
   { whole, anew }: Pick<ComingHostImage, 'whole' | 'anew'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const thrownAway = aborted(anew).then(() => {
+  const thrownAway = waitForAbort(anew).then(() => {
     throw new BegunAnew();
   });
   markHandled(thrownAway);
-  await Promise.race([whole, thrownAway, aborted(signal)]);
+  await Promise.race([whole, thrownAway, waitForAbort(signal)]);
 }
 
 /** The image's fault, in place of the runner's result that followed from it. */

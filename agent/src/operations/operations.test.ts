@@ -72,7 +72,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bio
     begin: async () => void calls.push(`begin ${bmc.power} ${bmc.bootFlags[1]}`),
     continuing: () => {},
     credential: async (name, version) => ({ name, version, username: 'u', password: 'imitated' }),
-    leaseValid: () => true,
+    isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,
     brake: () => undefined,
     remainingMs: () => Number.POSITIVE_INFINITY,

@@ -6,13 +6,13 @@ import { expect, test } from 'vitest';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { permitEachOrder } from './order-permit.ts';
 
-const free = { leaseValid: () => true, brake: () => undefined };
+const free = { isLeaseValid: () => true, brake: () => undefined };
 const own = { serial: 'HOST-1' };
 const request = { expectedIdentity: create(BmcIdentitySchema, own) };
 
 /** The end of the attempt, or why it waits; undefined: the order is permitted. */
 function endOf(
-  context: Pick<OperationContext, 'leaseValid' | 'brake'>,
+  context: Pick<OperationContext, 'isLeaseValid' | 'brake'>,
   seen: { readonly serial: string },
   done: readonly string[] = [],
 ): FinalResult | BmcTransient | undefined {
@@ -39,7 +39,7 @@ test.each([[[]], [['delete RAID0 of 1 drives']]])(
 );
 
 test('an order that the lease forbids ends the attempt first, and waits after a change', () => {
-  const ended = { ...free, leaseValid: () => false };
+  const ended = { ...free, isLeaseValid: () => false };
   const frozen = { ...ended, brake: () => ({ text: 'a fire drill' }) };
   expect(endOf(ended, own)).toMatchObject({ kind: 'retryAfter', reason: 'notReady' });
   expect(endOf(frozen, own)).toMatchObject({ kind: 'retryAfter', reason: 'frozen' });

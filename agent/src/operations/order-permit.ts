@@ -15,7 +15,7 @@ import { type ExpectingBmc, strangerIn } from './expected-bmc.ts';
  */
 export function permitEachOrder(
   request: ExpectingBmc,
-  context: Pick<OperationContext, 'leaseValid' | 'brake'>,
+  context: Pick<OperationContext, 'isLeaseValid' | 'brake'>,
 ): BeforeOrder {
   return (seen, done) => {
     const stranger = strangerIn(request, identityToWire(seen));

@@ -44,7 +44,7 @@ function setUp() {
     },
     continuing: () => {},
     credential: () => Promise.reject(new Error('no credential is needed')),
-    leaseValid: () => true,
+    isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,
     brake: () => undefined,
     remainingMs: () => Infinity,

@@ -183,7 +183,10 @@ function unfitForMedia(
   }
   if (firmware === 'uefi') return undefined;
   const right = 'set bmc.firmware of the agent or the firmware of its boot profile to uefi';
-  return failure('invalidBootSettings', `virtual media boot by UEFI, not BIOS: ${right}, ${instead}`);
+  return failure(
+    'invalidBootSettings',
+    `virtual media boot by UEFI, not BIOS: ${right}, ${instead}`,
+  );
 }
 
 type RefusedResult = Exclude<BmcResult<never>, { kind: 'ok' }>;

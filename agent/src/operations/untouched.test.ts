@@ -59,7 +59,7 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
     begin: async () => {},
     continuing: (progress) => void told.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
-    leaseValid: () => true,
+    isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,
     brake: () => undefined,
     remainingMs: () => Infinity,
@@ -136,7 +136,7 @@ test('no disk is touched by an image that cannot be had', async () => {
 
 test('after the boot a disk is untouched only if the runner got no order for it', async () => {
   for (const leaseValid of [false, true]) {
-    const { dispatcher, run, sent } = setUp({ context: { leaseValid: () => leaseValid } });
+    const { dispatcher, run, sent } = setUp({ context: { isLeaseValid: () => leaseValid } });
     const ended = run();
     await settled();
     expect(sent).toEqual(leaseValid ? ['order'] : []);

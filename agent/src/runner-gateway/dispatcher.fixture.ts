@@ -63,7 +63,7 @@ export function setUp() {
     },
     continuing: (progress) => session.heard.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
-    leaseValid: () => session.lease,
+    isLeaseValid: () => session.lease,
     leaseLeftMs: () => (session.lease ? 9_000 : 0),
     brake: () => session.brake,
     remainingMs: () => session.dueAtMs - clock.suspendAwareMs(),

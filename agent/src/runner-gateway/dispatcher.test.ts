@@ -209,7 +209,7 @@ describe('an order to a runner', () => {
   });
 
   test.each([
-    ['netboots', 'sawNetboot', 'the host has netbooted while it was at work'],
+    ['netboots', 'noteNetboot', 'the host has netbooted while it was at work'],
     ['is seen off', 'sawOff', 'the host was switched off while it was at work'],
   ] as const)(
     'is interrupted when its host %s while its runner is away',

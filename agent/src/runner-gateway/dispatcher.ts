@@ -208,7 +208,7 @@ export class RunnerDispatcher implements RunnerOrders {
    * The host asked the boot services. When its runner is not connected, the machine has been
    * started anew, and its orders are interrupted.
    */
-  sawNetboot(hostUid: HostUid): void {
+  noteNetboot(hostUid: HostUid): void {
     this.#overWhereAway(hostUid, 'the host has netbooted while it was at work');
   }
 
@@ -298,7 +298,7 @@ export class RunnerDispatcher implements RunnerOrders {
     }
     if (decoded.kind === 'continuing') {
       if (outstanding === undefined) this.#handOffs.acts(link.bootOperationId, operationId);
-      else outstanding.heard(decoded);
+      else outstanding.receiveProgress(decoded);
       return;
     }
     if (decoded.kind === 'hostUpdated') return;

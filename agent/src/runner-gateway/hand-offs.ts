@@ -16,7 +16,7 @@ export interface HandOffSession {
   /** The same for the latest boot of the host. */
   ofHost(hostUid: HostUid): HandOff | undefined;
   /** Whether something destructive may begin at this moment (R11). */
-  leaseValid(): boolean;
+  isLeaseValid(): boolean;
   /** How long the lease is valid unless it is renewed, milliseconds. */
   leaseLeftMs(): number;
   /** This runner is about to end: it accepts no more work. */
@@ -28,7 +28,7 @@ export const noHandOffs: HandOffSession = {
   stateOf: () => 'none',
   ofBoot: () => undefined,
   ofHost: () => undefined,
-  leaseValid: () => false,
+  isLeaseValid: () => false,
   leaseLeftMs: () => 0,
   leaving: () => {},
 };
@@ -146,7 +146,7 @@ export class HandOffs {
     if (handOff === undefined || link === undefined) return;
     const { operationId, destructive, deadlineMs } = handOff;
     if (clock.nowMs() >= deadlineMs) return this.#neverActs(handOff, link);
-    if (destructive && !session.leaseValid()) {
+    if (destructive && !session.isLeaseValid()) {
       if (this.#waiting.has(bootOperationId)) return;
       this.#waiting.add(bootOperationId);
       clock.after(leaseRetryMs, () => {

@@ -111,7 +111,7 @@ export class Outstanding {
       this.#sendCancel(link);
       return;
     }
-    if (!this.#known && this.#isDestructive() && !this.#parts.context.leaseValid()) {
+    if (!this.#known && this.#isDestructive() && !this.#parts.context.isLeaseValid()) {
       return this.#offerLater();
     }
     const { image } = this.order;
@@ -160,7 +160,7 @@ export class Outstanding {
     return { case: 'wait', value: context.brake()?.text ?? waitsForLease };
   }
 
-  heard(progress: Continuing): void {
+  receiveProgress(progress: Continuing): void {
     this.#known = true;
     this.#brake = undefined;
     const percent = progress.percent === undefined ? '' : ` ${progress.percent} %`;

@@ -17,11 +17,11 @@ import { MessageQueue } from './message-queue.ts';
 
 /** The gateway's reports about such boots. */
 export interface StrangerObserver {
-  linked(operationId: OperationId, close: () => void): void;
-  unlinked(operationId: OperationId, close: () => void): void;
+  addLink(operationId: OperationId, close: () => void): void;
+  removeLink(operationId: OperationId, close: () => void): void;
   isAwaited(operationId: OperationId): boolean;
-  found(operationId: OperationId, inventory: Inventory, bmcAddress: string): void;
-  failed(operationId: OperationId, why: string): void;
+  reportInventory(operationId: OperationId, inventory: Inventory, bmcAddress: string): void;
+  endWithoutInventory(operationId: OperationId, why: string): void;
 }
 
 export interface StrangerBoot {
@@ -44,7 +44,7 @@ export async function* serveStranger(
   const outgoing = new MessageQueue<{ message: ToRunner }>(outgoingMessagesMax);
   const close = (): void => outgoing.end();
   yield { message: { case: 'accepted', value: { runnerSession, hostName: 'discovered' } } };
-  observer.linked(operationId, close);
+  observer.addLink(operationId, close);
   if (observer.isAwaited(operationId)) {
     const kind = { case: 'inspect', value: { bootOperationId: operationId } } as const;
     outgoing.push({ message: { case: 'order', value: { operationId, kind } } });
@@ -53,7 +53,7 @@ export async function* serveStranger(
   try {
     yield* outgoing;
   } finally {
-    observer.unlinked(operationId, close);
+    observer.removeLink(operationId, close);
   }
 }
 
@@ -85,17 +85,17 @@ function takeReport(observer: StrangerObserver, boot: StrangerBoot, report: agen
       return false;
     case 'complete': {
       const inventory = result.observations?.inventory;
-      if (inventory === undefined) observer.failed(operationId, 'its report has none');
+      if (inventory === undefined) observer.endWithoutInventory(operationId, 'its report has none');
       else if (toBinary(InventorySchema, inventory).length > inventoryBytesMax) {
-        observer.failed(operationId, `it has more than ${inventoryBytesMax} bytes`);
-      } else observer.found(operationId, inventory, bmcAddress);
+        observer.endWithoutInventory(operationId, `it has more than ${inventoryBytesMax} bytes`);
+      } else observer.reportInventory(operationId, inventory, bmcAddress);
       return true;
     }
     case 'unsupported':
-      observer.failed(operationId, result.problem);
+      observer.endWithoutInventory(operationId, result.problem);
       return true;
     default:
-      observer.failed(operationId, result.message);
+      observer.endWithoutInventory(operationId, result.message);
       return true;
   }
 }

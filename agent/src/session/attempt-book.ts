@@ -66,7 +66,7 @@ export class AttemptBook {
   }
 
   /** It is kept no longer. */
-  leave(attempt: Attempt): void {
+  remove(attempt: Attempt): void {
     attempt.phase = 'gone';
     this.#byId.delete(attempt.id);
     takeFrom(this.#byHost, attempt.hostUid, attempt);

@@ -57,7 +57,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
       if (found !== undefined) return found;
       throw new AttemptEnd(signal.aborted ? cancelled : noCredential(name, version));
     },
-    leaseValid: () => lease.valid(),
+    isLeaseValid: () => lease.valid(),
     leaseLeftMs: () => lease.leftMs(),
     brake: () => lease.brake(),
     remainingMs: () => attempt.remainingMs(),

@@ -41,7 +41,7 @@ export interface BootState {
   readonly writtenAtMs: number;
 }
 
-type OnNetboots = (netboots: ReadonlyMap<string, agent.Deployment>) => void;
+type OnNetboots = (netboots: ReadonlyMap<HostUid, agent.Deployment>) => void;
 
 const ownerOnlyMode = 0o600;
 
@@ -51,7 +51,7 @@ export class KeptBootSnapshots {
   readonly #log: Log;
   #snapshot: BootState['snapshot'] = { generation: 0, hosts: [] };
   #current: agent.BootSnapshot = create(agent.BootSnapshotSchema);
-  #netboots: ReadonlyMap<string, agent.Deployment> = new Map();
+  #netboots: ReadonlyMap<HostUid, agent.Deployment> = new Map();
   readonly #onNetboots: OnNetboots;
 
   /**

@@ -48,7 +48,7 @@ describe('the work lease', () => {
     world.controlPlane.revision = asRevision(5);
     await world.restart();
     await world.run(5000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
     await world.issue(world.erase('h/1/1/1'));
     await world.issue(world.verify('g/1/1/1'));
     expect(world.touched).toEqual(['g/1/1/1']);
@@ -73,7 +73,7 @@ describe('the work lease', () => {
     expect(world.touched).toEqual(['h/1/1/1']);
     await world.restart();
     await world.run(5000);
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     expect(world.controlPlane.hellos.at(-1)).toMatchObject(none);
   });
 });

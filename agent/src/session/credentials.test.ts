@@ -40,7 +40,7 @@ test('credentials are dropped a day after the control plane was heard last, and 
   credentials.keep(secret);
   passTime(dayMs - 1);
   expect(credentials.now('credentials/c1', 3n)).toEqual(secret);
-  credentials.heard();
+  credentials.noteContact();
   passTime(dayMs - 1);
   expect(credentials.now('credentials/c1', 3n)).toEqual(secret);
   passTime(1);
@@ -53,7 +53,7 @@ test('credentials are dropped a day after the control plane was heard last, and 
 test('credentials that come again are kept as the first ones were', () => {
   credentials.keep(secret);
   passTime(dayMs);
-  credentials.heard();
+  credentials.noteContact();
   credentials.keep(secret);
   passTime(dayMs - 1);
   expect(credentials.now('credentials/c1', 3n)).toEqual(secret);

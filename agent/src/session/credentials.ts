@@ -52,7 +52,7 @@ export class Credentials {
   }
 
   /** The control plane is connected: secrets are kept from here on for `keptMs`. */
-  heard(): void {
+  noteContact(): void {
     this.#heardMs = this.#clock.suspendAwareMs();
   }
 

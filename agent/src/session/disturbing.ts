@@ -6,11 +6,11 @@ export function disturbing(executor: Executor, power: PowerReadings): Executor {
   return {
     ...executor,
     execute: async (operation, context) => {
-      power.disturbed(operation.hostUid);
+      power.noteDisturbance(operation.hostUid);
       try {
         return await executor.execute(operation, context);
       } finally {
-        power.disturbed(operation.hostUid);
+        power.noteDisturbance(operation.hostUid);
       }
     },
   };

@@ -80,7 +80,7 @@ export interface OperationContext {
    */
   credential(name: string, version: bigint): Promise<Credential>;
   /** Whether destructive work may begin at this moment (R11). */
-  leaseValid(): boolean;
+  isLeaseValid(): boolean;
   /** How long it may begin, unless the lease is renewed, milliseconds; 0 when it may not now. */
   leaseLeftMs(): number;
   /** What keeps destructive work from beginning; undefined while nothing is known that does. */
@@ -140,7 +140,7 @@ export interface PowerReadings {
   /** Replaces the earlier request. */
   replace(sync: agent.PowerSync): void;
   /** An operation begins or ends to work on the host: earlier observations no longer count. */
-  disturbed(hostUid: HostUid): void;
+  noteDisturbance(hostUid: HostUid): void;
   forgetHost(hostUid: HostUid): void;
   stop(): void;
 }

@@ -61,7 +61,7 @@ export class Facts {
   }
 
   /** The host is about to be booted by order: earlier observations of its boots no longer count. */
-  bootOrdered(hostUid: HostUid): void {
+  clearBootFacts(hostUid: HostUid): void {
     const observed = this.#byHost.get(hostUid);
     delete observed?.unexpectedNetboot;
     delete observed?.runnerRefused;

@@ -95,7 +95,7 @@ export class ReportOutbox {
       log.error({ operation: attempt.id }, 'cannot forget the operation yet', error);
       return false;
     }
-    attempts.leave(attempt);
+    attempts.remove(attempt);
     return true;
   }
 
@@ -174,7 +174,7 @@ export class ReportOutbox {
     }
     for (const settled of attempts.answered) {
       if (!isSettled(settled, answer.settledUpTo)) continue;
-      attempts.leave(settled);
+      attempts.remove(settled);
       records.push({ case: 'forgotten', value: { operationId: settled.id } });
     }
     // A forgotten operation needs no record that it was answered.

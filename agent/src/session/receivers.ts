@@ -51,7 +51,7 @@ export interface DiscoveryReceiver {
   /** Unanswered findings are sent again. */
   sessionOpened(): void;
   replace(policy: agent.Discovery): void;
-  answered(answer: agent.DiscoveredAnswer): void;
+  receiveAnswer(answer: agent.DiscoveredAnswer): void;
 }
 
 /** Messages for these receivers. */
@@ -78,7 +78,7 @@ export function passToReceiver(
     case 'discovery':
       return discovery?.replace(message.value);
     case 'discoveredAnswer':
-      return discovery?.answered(message.value);
+      return discovery?.receiveAnswer(message.value);
     case 'prefetchImages':
       return prefetch?.replace(message.value);
     case 'readBmc':

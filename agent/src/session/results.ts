@@ -116,10 +116,10 @@ export function noLease(): RetryAfter {
 
 /** Why nothing destructive may begin at this moment; undefined: it may. */
 export function withheld(lease: {
-  leaseValid(): boolean;
+  isLeaseValid(): boolean;
   brake(): SessionBrake | undefined;
 }): RetryAfter | undefined {
-  if (lease.leaseValid()) return undefined;
+  if (lease.isLeaseValid()) return undefined;
   const brake = lease.brake();
   return brake === undefined ? retry('notReady', 'The work lease has ended.') : frozen(brake);
 }

@@ -310,7 +310,7 @@ describe('R11: no work lease, nothing destructive begins', () => {
     const world = await connected();
     world.controlPlane.leaseMs = 0;
     await world.run(10_000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
     await world.issue(world.erase('h/1/1/1'), 10_000);
     expect(world.touched).toEqual([]);
     const told = world.controlPlane.facts.map(({ operationId, result }) => [operationId, result]);
@@ -351,18 +351,18 @@ describe('R11: no work lease, nothing destructive begins', () => {
     world.boot();
     // Hello and Welcome take 4 s; the heartbeat is sent at 4 s and answered at 8 s.
     await world.run(8100);
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     await world.run(800);
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     await world.run(200);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
   });
 
   test('runs out while the machine is suspended', async () => {
     const world = await connected();
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     world.clock.suspend(6000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
   });
 
   test('runs out without work, and comes with the heartbeat that work is worth', async () => {
@@ -370,11 +370,11 @@ describe('R11: no work lease, nothing destructive begins', () => {
     world.controlPlane.idleHeartbeatIntervalMs = 20_000;
     await world.bootAndConnect();
     await world.run(10_000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
     await world.issue(world.erase('h/1/1/1'), 100);
     expect(world.touched).toEqual(['h/1/1/1']);
     await world.run(10_000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
   });
 
   test('goes on while work is under way, or a host is to boot into the runner', async () => {
@@ -388,26 +388,26 @@ describe('R11: no work lease, nothing destructive begins', () => {
     };
     await world.issue(world.erase('h/1/1/1'), 100);
     await world.run(9_000);
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     await world.run(15_000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
     const expiresAtMs = world.clock.wallAheadMs + world.clock.nowMs + 60_000;
     world.work = async (_operation, context) => {
       await context.openGrant({ macs: ['52:54:00:00:00:01'], expiresAtMs });
       return { kind: 'complete' };
     };
     await world.issue(world.power('h/2/1/1', { on: true }), 40_000);
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     await world.run(60_000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
   });
 
   test('is not moved by a wall clock that steps', async () => {
     const world = await connected();
     world.clock.wallAheadMs += 86_400_000;
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     world.clock.wallAheadMs -= 2 * 86_400_000;
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
   });
 
   test('is checked after the intent was written: a slow disk begins nothing late', async () => {
@@ -441,7 +441,7 @@ describe('R11: no work lease, nothing destructive begins', () => {
     await world.run(2000);
     expect(world.touched).toEqual(['h/1/1/1']);
     await world.run(4000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
   });
 
   test('is not carried from one session into the next', async () => {
@@ -452,7 +452,7 @@ describe('R11: no work lease, nothing destructive begins', () => {
     world.controlPlane.cut();
     await world.run(5000);
     expect(world.session?.status()).toMatchObject({ kind: 'connected' });
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
   });
 
   test('can be shortened by a later renewal, and is never longer than its bound', async () => {
@@ -463,15 +463,15 @@ describe('R11: no work lease, nothing destructive begins', () => {
     await world.bootAndConnect();
     world.controlPlane.leaseMs = 1;
     await world.run(1100);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
     expect(world.session?.leaseLeftMs()).toBe(0);
     world.controlPlane.leaseMs = 1_000_000;
     await world.run(1000);
     world.controlPlane.leaseMs = 0;
-    expect(world.session?.leaseValid()).toBe(true);
+    expect(world.session?.isLeaseValid()).toBe(true);
     expect(world.session?.leaseLeftMs()).toBeGreaterThan(0);
     expect(world.session?.leaseLeftMs()).toBeLessThanOrEqual(3000);
     await world.run(3000);
-    expect(world.session?.leaseValid()).toBe(false);
+    expect(world.session?.isLeaseValid()).toBe(false);
   });
 });

@@ -27,7 +27,7 @@ import { defaultSessionLimits, type SessionLimits } from './limits.ts';
 import { AgentLink, type LinkStatus } from './link.ts';
 import type { SessionObserver } from './observer.ts';
 import { passToReceiver, type SessionReceivers, type TrustKeeper } from './receivers.ts';
-import { type KnownStorePosition, refusalOf, storeInHello } from './store-refusal.ts';
+import { type KnownStorePosition, storeInHello, storeRefusal } from './store-refusal.ts';
 import type { SessionTransport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
 
@@ -50,7 +50,7 @@ export interface SessionOptions extends SessionReceivers {
   /** Keeps the trusted authorities; without it messages about them are ignored. */
   readonly trust?: TrustKeeper;
   /** Receives the netboots of hosts, by their uid, at each new boot snapshot. */
-  readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
+  readonly onNetboots?: (netboots: ReadonlyMap<HostUid, agent.Deployment>) => void;
   readonly observer?: SessionObserver;
   /** Records the span of each operation that has run; unset: none is recorded. */
   readonly recordSpan?: RecordSpan;
@@ -93,7 +93,7 @@ export class AgentSession {
     const { onNetboots } = options;
     this.#snapshots = new KeptBootSnapshots(disk, snapshotPath, log, onNetboots);
     const onOpened = (grant: BootGrantState): void => {
-      this.#facts.bootOrdered(grant.hostUid);
+      this.#facts.clearBootFacts(grant.hostUid);
       options.observer?.bootOpened(grant);
     };
     this.grants = new Grants({ ...options, onOpened });
@@ -103,7 +103,7 @@ export class AgentSession {
       ...options,
       limits: this.#limits,
       hello: () => this.#hello(),
-      onWelcome: (welcome) => this.#welcomed(welcome),
+      onWelcome: (welcome) => this.#handleWelcome(welcome),
       onFailure: () => void options.trust?.sessionFailed(),
       onMessage: (message) => this.#take(message),
       hasWork: () => this.#hasWork(),
@@ -158,7 +158,7 @@ export class AgentSession {
   }
 
   /** Whether something destructive may begin now (R11). */
-  leaseValid(): boolean {
+  isLeaseValid(): boolean {
     return this.#lease.valid();
   }
 
@@ -291,10 +291,10 @@ export class AgentSession {
     return this.#started().attempts.hasOpen() || this.grants.isAnyAwaited();
   }
 
-  #welcomed(welcome: agent.Welcome): void {
+  #handleWelcome(welcome: agent.Welcome): void {
     const { attempts, power } = this.#started();
     power?.sessionOpened();
-    this.#credentials.heard();
+    this.#credentials.noteContact();
     this.#refuseOrNot(welcome);
     this.#lease.reset(this.#refusal !== undefined);
     if (this.#incarnation !== welcome.incarnation) this.#startCredentialsOver();
@@ -324,7 +324,7 @@ export class AgentSession {
       case 'reportAnswer':
         return void attempts.outbox.answered(message.value);
       case 'leaseRenewal':
-        return this.#renewed(message.value);
+        return this.#handleRenewal(message.value);
       case 'credentialValue': {
         const { name, version, username, password } = message.value;
         return this.#credentials.keep({ name, version, username, password });
@@ -336,7 +336,7 @@ export class AgentSession {
       case 'powerSync':
         return this.#setPowerSync(message.value);
       case 'storeAccepted':
-        return this.#noted(this.#acceptStore(message.value));
+        return this.#logFailure(this.#acceptStore(message.value));
       case 'trustBundle':
         return void this.#adoptTrust(message.value);
       case 'discovery':
@@ -356,9 +356,9 @@ export class AgentSession {
     }
   }
 
-  #renewed(renewal: agent.LeaseRenewal): void {
+  #handleRenewal(renewal: agent.LeaseRenewal): void {
     const { heartbeatSequence, durationMs, revision } = renewal;
-    this.#credentials.heard();
+    this.#credentials.noteContact();
     if (revision > 0n) this.#noteStore({ incarnation: this.#incarnation, revision });
     this.#lease.renew(heartbeatSequence, durationMs, brakeOf(renewal));
   }
@@ -371,13 +371,13 @@ export class AgentSession {
     const { journal, log } = this.#options;
     const { store } = journal.state;
     const seen = this.#seen();
-    const refusal = store?.refusal ?? refusalOf(welcome, seen);
+    const refusal = store?.refusal ?? storeRefusal(welcome, seen);
     const isKnown = refusal?.kind === this.#refusal?.kind;
     this.#refusal = refusal;
     if (isKnown || refusal === undefined || seen === undefined) return;
     const { incarnation } = welcome;
     log.error({ incarnation }, `${refusal.text}: nothing destructive will begin`);
-    this.#noted(journal.append(storeSeen(seen, refusal)));
+    this.#logFailure(journal.append(storeSeen(seen, refusal)));
   }
 
   /** The list of hosts in force is of the store as well, perhaps a later one than was noted. */
@@ -415,10 +415,10 @@ export class AgentSession {
     const { store } = journal.state;
     if (this.#refusal !== undefined) return;
     if (store?.incarnation === incarnation && revision <= store.revision) return;
-    this.#noted(journal.append({ case: 'storeSeen', value: { incarnation, revision } }));
+    this.#logFailure(journal.append({ case: 'storeSeen', value: { incarnation, revision } }));
   }
 
-  #noted(writing: Promise<unknown>): void {
+  #logFailure(writing: Promise<unknown>): void {
     writing.catch((error: unknown) => {
       this.#options.log.error({}, 'what was seen of the store could not be written down', error);
     });

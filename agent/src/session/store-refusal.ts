@@ -17,7 +17,7 @@ export interface KnownStorePosition {
 }
 
 /** Why nothing destructive is done for `store` after `seen`; undefined: it is. */
-export function refusalOf(
+export function storeRefusal(
   store: KnownStorePosition,
   seen: KnownStorePosition | undefined,
 ): StoreRefusal | undefined {

@@ -10,7 +10,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { AuditRecord } from '@rackwright/messages';
 import type { FleetView } from '../fleet-view/index.ts';
 import { idOf } from '../records/index.ts';
-import { includes, includesRack, isUnscoped, poolLabel, type Scope } from './principal.ts';
+import { includesRack, isInScope, isUnscoped, poolLabel, type Scope } from './principal.ts';
 
 /** A record of a host's creation may be this much older than the host: clocks differ. */
 const slackMs = 5_000;
@@ -26,7 +26,7 @@ export async function auditVisibility(
     const row = name.startsWith('hosts/') ? view.row(idOf(name)) : undefined;
     if (row?.kind !== 'host' || row.createMs === undefined) return undefined;
     const { rack, labels, createMs } = row;
-    const isMine = includes(scope, { rack, pool: labels[poolLabel] ?? '' });
+    const isMine = isInScope(scope, { rack, pool: labels[poolLabel] ?? '' });
     return isMine ? createMs - slackMs : undefined;
   };
   return ({ resource, time }) => {

@@ -6,7 +6,7 @@
  * record.
  */
 import type { FieldValue, FleetView } from '../fleet-view/index.ts';
-import { includes, poolLabel, type Scope } from './principal.ts';
+import { isInScope, poolLabel, type Scope } from './principal.ts';
 
 /** A field of a host by which another resource belongs to it. */
 export type LocationField = 'rack' | 'credential';
@@ -24,7 +24,7 @@ export class HostLocations {
     for (const row of this.#view.rows('', new Map([[field, name]]), locationsOf(scope))) {
       if (row.kind !== 'host' || row[field] !== name) continue;
       const { rack, labels } = row;
-      if (includes(scope, { rack, pool: labels[poolLabel] ?? '' })) return true;
+      if (isInScope(scope, { rack, pool: labels[poolLabel] ?? '' })) return true;
     }
     return false;
   }

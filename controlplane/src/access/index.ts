@@ -14,8 +14,8 @@ export { type OidcConfig, readOidc } from './oidc-config.ts';
 export { type Access, type AccessOptions, openAccess } from './open.ts';
 export {
   everywhere,
-  includes,
   includesRack,
+  isInScope,
   isUnscoped,
   type Principal,
   poolLabel,
@@ -47,4 +47,4 @@ export {
   type Row,
 } from './table.ts';
 export { makeToken } from './token.ts';
-export { firstTokenId, isOver, revokedFirstKey, TokenBook, tokenKey } from './token-book.ts';
+export { firstTokenId, isTokenEnded, revokedFirstKey, TokenBook, tokenKey } from './token-book.ts';

@@ -68,7 +68,7 @@ export function locationOf(host: Pick<Host, 'spec' | 'labels'> | undefined): Hos
 }
 
 /** Whether a host at this location is in the scope. */
-export function includes({ racks, pools }: Scope, { rack, pool }: HostLocation): boolean {
+export function isInScope({ racks, pools }: Scope, { rack, pool }: HostLocation): boolean {
   return (
     (racks.length === 0 || racks.includes(rack)) && (pools.length === 0 || pools.includes(pool))
   );

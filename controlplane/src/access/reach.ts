@@ -11,8 +11,8 @@ import {
   type CallContext,
 } from '@rackwright/messages';
 import { type StateStore, StoreError, storeKey } from '@rackwright/store';
-import { answered } from '../records/index.ts';
-import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
+import { orUnavailable } from '../records/index.ts';
+import { includesRack, isInScope, type Principal, poolLabel } from './principal.ts';
 import { notInScope, outOfScope } from './refusals.ts';
 import type { Row } from './table.ts';
 import { hostInScope } from './visibility.ts';
@@ -101,7 +101,7 @@ export function checkRepeated({ row, principal }: JudgedCall, answer: Fields): v
     rack: textAt(answer, 'spec.rack'),
     pool: textAt(answer, `labels.${poolLabel}`),
   };
-  if (includes(principal.scope, location)) return;
+  if (isInScope(principal.scope, location)) return;
   throw alreadyExists(`${textAt(answer, 'name')} exists already.`);
 }
 
@@ -116,7 +116,7 @@ function checkLocation({ principal }: JudgedCall, field: string, made: Fields): 
   const { scope } = principal;
   const rack = textAt(made, 'spec.rack');
   const pool = textAt(made, `labels.${poolLabel}`);
-  if (includes(scope, { rack, pool })) return;
+  if (isInScope(scope, { rack, pool })) return;
   if (scope.racks.length > 0 && !scope.racks.includes(rack)) {
     throw outOfScope(principal, `${field}.spec.rack`, rack === '' ? 'no rack' : rack);
   }
@@ -164,7 +164,7 @@ async function exists(store: StateStore, name: string): Promise<boolean> {
 /** A name that makes no valid key exists nowhere. */
 async function found<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await answered((async () => await read())());
+    return await orUnavailable((async () => await read())());
   } catch (error) {
     if (error instanceof StoreError && error.code === 'invalidKey') return undefined;
     throw error;

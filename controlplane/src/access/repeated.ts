@@ -5,7 +5,7 @@ import type { Cancel, Clock } from '@rackwright/platform';
  * Runs `work` every `pauseMs`, counted from its end; `work` never rejects. The returned function
  * stops the repetition.
  */
-export function repeated(clock: Clock, pauseMs: number, work: () => Promise<void>): Cancel {
+export function repeatEvery(clock: Clock, pauseMs: number, work: () => Promise<void>): Cancel {
   let isStopped = false;
   let cancel: Cancel = () => undefined;
   const arm = (): void => {

@@ -35,17 +35,17 @@ import {
 import { type Entry, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
-  answered,
   deleteRecord,
   idOfKey,
   type KeptRecord,
+  orUnavailable,
   readRecord,
   writeRecord,
 } from '../records/index.ts';
 import { Ends } from './ends.ts';
 import type { Principal } from './principal.ts';
 import { signInBusy } from './refusals.ts';
-import { repeated } from './repeated.ts';
+import { repeatEvery } from './repeated.ts';
 import {
   callerOf,
   createMsOf,
@@ -127,7 +127,7 @@ export class SignIns {
   /** Resolves once every sign-in is known: from then on no valid sign-in is taken for a guess. */
   async start(): Promise<void> {
     await this.#followed.start();
-    this.#cancelSweep = repeated(this.#options.clock, sweepIntervalMs, () => this.sweep());
+    this.#cancelSweep = repeatEvery(this.#options.clock, sweepIntervalMs, () => this.sweep());
   }
 
   stop(): void {
@@ -251,7 +251,7 @@ export class SignIns {
   async #reread(hash: string): Promise<void> {
     const { store, log } = this.#options;
     try {
-      const kept = await answered(store.get(keyOf(hash)));
+      const kept = await orUnavailable(store.get(keyOf(hash)));
       if (kept.kind === 'absent') this.#forget(hash);
     } catch (error) {
       // Once the store responds again, the watch reports what has changed.
@@ -284,7 +284,7 @@ export class SignIns {
  * `unavailable`.
  */
 export async function endSignInsOf(store: StateStore, actor: Actor): Promise<number> {
-  const { entries } = await answered(store.list(collection));
+  const { entries } = await orUnavailable(store.list(collection));
   let ended = 0;
   for (const entry of entries) {
     if (decoded(entry).actor !== actor) continue;

@@ -33,9 +33,9 @@ import {
 import { type Entry, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
-  answered,
   deleteRecord,
   idOf,
+  orUnavailable,
   readableRecordOf,
   readRecord,
   writeRecord,
@@ -43,7 +43,7 @@ import {
 import { Ends } from './ends.ts';
 import { everywhere, type Principal } from './principal.ts';
 import { signInBusy, tokenExpired, tokenRevoked, tokenUnknown } from './refusals.ts';
-import { repeated } from './repeated.ts';
+import { repeatEvery } from './repeated.ts';
 import { isSameHash, parseToken } from './token.ts';
 
 /** Id of the first token, whose text is in a file. */
@@ -84,7 +84,7 @@ export function revokedFirstKey(sha256: string): string {
 }
 
 /** Whether the token of a record has been revoked or has expired. */
-export function isOver({ revokeTime, token }: wire.TokenRecord, nowMs: number): boolean {
+export function isTokenEnded({ revokeTime, token }: wire.TokenRecord, nowMs: number): boolean {
   if (revokeTime !== undefined) return true;
   return token?.expireTime !== undefined && timestampMs(token.expireTime) <= nowMs;
 }
@@ -117,7 +117,7 @@ export class TokenBook {
   /** Resolves once every token is known: from then on no valid token is taken for a guess. */
   async start(): Promise<void> {
     await this.#followed.start();
-    this.#cancelSweep = repeated(this.#options.clock, sweepIntervalMs, () => this.sweep());
+    this.#cancelSweep = repeatEvery(this.#options.clock, sweepIntervalMs, () => this.sweep());
   }
 
   stop(): void {
@@ -201,7 +201,8 @@ export class TokenBook {
     try {
       const kept = await readRecord(store, schema, tokenKey(asTokenId(idOf(name))));
       const isIt = Buffer.from(kept?.record.secretSha256 ?? []).toString('hex') === proof;
-      if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#ends.tell(proof);
+      if (kept === undefined || !isIt || isTokenEnded(kept.record, clock.nowMs()))
+        this.#ends.tell(proof);
     } catch (error) {
       // Once the store responds again, the watch reports what has changed.
       log.warn({ token: name }, 'a token could not be read again', error);
@@ -285,7 +286,7 @@ export class TokenBook {
       return;
     }
     this.#proofs.set(key, proof);
-    const over = isOver(record, this.#options.clock.nowMs());
+    const over = isTokenEnded(record, this.#options.clock.nowMs());
     this.#known.set(proof, over);
     if (over) this.#ends.tell(proof);
   }
@@ -294,7 +295,7 @@ export class TokenBook {
   async sweep(): Promise<void> {
     const { store, clock, log } = this.#options;
     try {
-      const { entries } = await answered(store.list('tokens'));
+      const { entries } = await orUnavailable(store.list('tokens'));
       for (const entry of entries) {
         const { key, revision } = entry;
         const record = readableRecordOf(this.#options, schema, entry);

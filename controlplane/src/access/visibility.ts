@@ -10,9 +10,9 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Host, type HostId, store as wire } from '@rackwright/messages';
 import { type Entry, type StateStore, StoreError, storeKey } from '@rackwright/store';
-import { answered, idOf } from '../records/index.ts';
+import { idOf, orUnavailable } from '../records/index.ts';
 import type { HostLocations, LocationField } from './host-locations.ts';
-import { includes, includesRack, locationOf, type Scope } from './principal.ts';
+import { includesRack, isInScope, locationOf, type Scope } from './principal.ts';
 
 /** A record, as a rule reads it. */
 export type JudgedRecord = Pick<Entry, 'key' | 'value'>;
@@ -50,7 +50,7 @@ const rules: Readonly<Record<string, Rule>> = {
     includesRack(scope, fromBinary(wire.DiscoveredMachineRecordSchema, value).machine?.rack ?? ''),
   expectedHosts: (scope, { value }) => {
     const line = fromBinary(wire.ExpectedHostRecordSchema, value).expectedHost;
-    return includes(scope, { rack: line?.spec?.rack ?? '', pool: line?.labels['pool'] ?? '' });
+    return isInScope(scope, { rack: line?.spec?.rack ?? '', pool: line?.labels['pool'] ?? '' });
   },
   workflowBatches: async (_scope, { value }, hosts) => {
     const batch = fromBinary(wire.WorkflowBatchRecordSchema, value).workflowBatch;
@@ -123,14 +123,14 @@ export async function hostInScope(
   hostId: HostId,
 ): Promise<wire.HostRecord | undefined> {
   const key = storeKey('hosts', hostId);
-  const found = await answered(store.get(key));
+  const found = await orUnavailable(store.get(key));
   const last =
     found.kind === 'found'
       ? found
-      : (await answered(store.history(key))).findLast(({ kind }) => kind === 'put');
+      : (await orUnavailable(store.history(key))).findLast(({ kind }) => kind === 'put');
   if (last === undefined || !('value' in last)) return undefined;
   const record = hostOf(last.value);
-  return includes(scope, locationOf(record.host)) ? record : undefined;
+  return isInScope(scope, locationOf(record.host)) ? record : undefined;
 }
 
 async function loadHost(
@@ -146,7 +146,7 @@ async function loadHost(
 function hostWithin(scope: Scope, value: Uint8Array): Host | undefined {
   try {
     const { host } = hostOf(value);
-    return includes(scope, locationOf(host)) ? host : undefined;
+    return isInScope(scope, locationOf(host)) ? host : undefined;
   } catch {
     // The host stays hidden. The fleet view reports the record.
     return undefined;
@@ -159,7 +159,7 @@ export async function getOrNone(
   ...segments: readonly string[]
 ): Promise<Entry | undefined> {
   try {
-    const found = await answered(store.get(storeKey(...segments)));
+    const found = await orUnavailable(store.get(storeKey(...segments)));
     return found.kind === 'found' ? found : undefined;
   } catch (error) {
     if (error instanceof StoreError && error.code === 'invalidKey') return undefined;

@@ -192,11 +192,11 @@ function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {
 
 /** The guard, with every refused caller recorded (invariant 3). */
 export function auditedGuard(guard: Guard, trail: AuditTrail): Guard {
-  return (context) => identified(async () => guard(context), context, trail);
+  return (context) => identifyAudited(async () => guard(context), context, trail);
 }
 
 /** The caller, by `identify`; a refused one is recorded (invariant 3). */
-export async function identified<T>(
+export async function identifyAudited<T>(
   identify: () => Promise<T>,
   context: CallContext,
   trail: AuditTrail,

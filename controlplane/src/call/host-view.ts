@@ -60,7 +60,7 @@ export async function hostsBy(
 
 /** The sources of the stored and the computed parts of a host. */
 export interface PresentDependencies extends Pick<RpcDependencies, 'store'> {
-  readonly hosts: Pick<HostsPort, 'agentConnected' | 'progressOf' | 'queuePosition'>;
+  readonly hosts: Pick<HostsPort, 'isAgentConnected' | 'progressOf' | 'queuePosition'>;
 }
 
 /** The host in API form. `facts` of another uid belong to a predecessor and are left out. */
@@ -81,7 +81,7 @@ export function presentHost(
     host.status.burnIns = facts.burnIns;
   }
   const rackId = parseName('racks', host.spec?.rack ?? '');
-  if (rackId !== undefined) host.status.agentConnected = deps.hosts.agentConnected(rackId);
+  if (rackId !== undefined) host.status.agentConnected = deps.hosts.isAgentConnected(rackId);
   const progress = deps.hosts.progressOf(parseName('hosts', host.name) ?? '');
   if (progress !== undefined) host.status.progress = progress;
   const position = deps.hosts.queuePosition(record);

@@ -1,7 +1,7 @@
 /** Pages of a list: bounded in number and in bytes. */
 import { type Clock, pause } from '@rackwright/platform';
 import { type Entry, LIST_PAGE_MAX, type ListPage, type StateStore } from '@rackwright/store';
-import { answered, isDirectlyBelow, listingsOf } from '../records/index.ts';
+import { isDirectlyBelow, listingsOf, orUnavailable } from '../records/index.ts';
 import { formatPageToken, parseKeyToken } from './position.ts';
 
 export const pageSizeDefault = 100;
@@ -109,7 +109,7 @@ export async function pageOf<T>(
 /** The entries of these keys that exist, in the same order. */
 export async function* entriesOf(store: StateStore, keys: Iterable<string>): Entries {
   for (const key of keys) {
-    const found = await answered(store.get(key));
+    const found = await orUnavailable(store.get(key));
     if (found.kind === 'found') yield found;
   }
 }
@@ -121,7 +121,7 @@ async function* entriesBehind(
   after: string,
   first: number,
 ): Entries {
-  const list = (page: ListPage) => answered(store.list(prefix, page));
+  const list = (page: ListPage) => orUnavailable(store.list(prefix, page));
   const sizes = { firstLimit: Math.min(first, LIST_PAGE_MAX), limit: LIST_PAGE_MAX };
   for await (const { entries } of listingsOf(list, { after, ...sizes })) yield* entries;
 }

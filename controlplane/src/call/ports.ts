@@ -71,7 +71,7 @@ export interface HostsPort {
   queuePosition(record: wire.HostRecord): number | undefined;
   /** Percent of the present step; only in memory. */
   progressOf(hostId: HostId): Progress | undefined;
-  agentConnected(rackId: RackId): boolean;
+  isAgentConnected(rackId: RackId): boolean;
   /** Tells `observer` what the last two may answer differently now, until it is cancelled. */
   onServedChange(observer: ServedObserver): Cancel;
 }
@@ -113,7 +113,7 @@ export interface RpcDependencies {
     | 'secrets'
   >;
   /** Finds the rack of an agent's key. */
-  readonly rackKeys: Pick<RackKeys, 'rackOf' | 'wrote'>;
+  readonly rackKeys: Pick<RackKeys, 'rackOf' | 'noteWritten'>;
   /** Missing: the secrets key can be neither read nor changed. */
   readonly secretsKeeper?: Pick<SecretsKeeper, 'status' | 'rotate'>;
   /** The output of steps' programs, from agents connected to this replica. */

@@ -1,7 +1,7 @@
 /** The rack that a list is limited to. */
 import { notFound, type RackId, type RackName } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import { orUnavailable } from '../records/index.ts';
 import { requireName } from './names.ts';
 
 /**
@@ -16,5 +16,5 @@ export async function checkRackFilter(store: StateStore, rack: RackName): Promis
 
 /** Whether there is a rack of this id. */
 export async function isRack(store: StateStore, rackId: RackId): Promise<boolean> {
-  return (await answered(store.get(storeKey('racks', rackId)))).kind === 'found';
+  return (await orUnavailable(store.get(storeKey('racks', rackId)))).kind === 'found';
 }

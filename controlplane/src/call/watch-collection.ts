@@ -12,7 +12,12 @@
  */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import type { Change, Entry, StateStore, StoreRevision } from '@rackwright/store';
-import { answered, isDirectlyBelow, type KeptRecord, readableRecordOf } from '../records/index.ts';
+import {
+  isDirectlyBelow,
+  type KeptRecord,
+  orUnavailable,
+  readableRecordOf,
+} from '../records/index.ts';
 import { follow } from './follow.ts';
 import { formatPosition, revisionOfPosition } from './position.ts';
 
@@ -66,7 +71,7 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
     !isWatched(key) || revision <= (ahead.get(key) ?? 0);
   let from: number;
   if (position === '') {
-    const { entries, before } = await answered(store.list(collection));
+    const { entries, before } = await orUnavailable(store.list(collection));
     const showListed = (await watched.showListed?.()) ?? show;
     for (const entry of entries.filter(({ key }) => isWatched(key))) {
       if (entry.revision > before) ahead.set(entry.key, entry.revision);

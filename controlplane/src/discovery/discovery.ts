@@ -34,7 +34,7 @@ import {
 import type { StoreRevision } from '@rackwright/store';
 import type { AuditTrail } from '../audit/index.ts';
 import { Controller } from '../loop/index.ts';
-import { idOf, isAway, isBusy, untilWritten } from '../records/index.ts';
+import { idOf, isBusy, isStoreUnavailable, untilWritten } from '../records/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
 import { Intake, type IntakeDependencies, type IntakeVerdict } from './intake.ts';
 import { type Acceptance, hostOf, judge } from './judge.ts';
@@ -324,7 +324,7 @@ export class Discovery {
       return true;
     } catch (error) {
       // A temporary failure is not shown to people at the machine.
-      if (!(error instanceof ApiFailure) || isAway(error) || isBusy(error)) throw error;
+      if (!(error instanceof ApiFailure) || isStoreUnavailable(error) || isBusy(error)) throw error;
       await noteReason(
         this.#deps,
         kept,

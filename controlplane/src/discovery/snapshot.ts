@@ -19,7 +19,7 @@ import {
   machineKeys,
   traitsOf,
 } from '../fleet-view/index.ts';
-import { answered, idOf, readRecord, readShared } from '../records/index.ts';
+import { idOf, orUnavailable, readRecord, readShared } from '../records/index.ts';
 import {
   expectedLines,
   havingKeys,
@@ -139,7 +139,7 @@ export class SnapshotReader {
   /** One machine, and the hosts that it may be; undefined: it is not listed. */
   async readOne(id: string) {
     const key = storeKey('discoveredMachines', id);
-    const found = await answered(this.#store.get(key));
+    const found = await orUnavailable(this.#store.get(key));
     const kept = found.kind === 'found' ? keptMachine(found) : undefined;
     return kept === undefined ? undefined : { kept, hosts: await this.#hostsLike([kept], []) };
   }

@@ -20,7 +20,7 @@ import {
   type StoreRevision,
   type WatchEvent,
 } from '@rackwright/store';
-import { answered, listingsOf } from '../records/index.ts';
+import { listingsOf, orUnavailable } from '../records/index.ts';
 import {
   type Before,
   type EventCollection,
@@ -129,7 +129,9 @@ class CollectionFeed {
     if (isCreateOnly(this.#collection) && change.kind === 'put') return 'absent';
     const last = this.#last.get(change.key);
     if (last !== undefined && last.revision < change.revision) return beforeBy(last);
-    const { changes, before } = await answered(this.#store.past(change.key, 2, change.revision));
+    const { changes, before } = await orUnavailable(
+      this.#store.past(change.key, 2, change.revision),
+    );
     const earlier = changes.find(({ revision }) => revision < change.revision);
     if (earlier !== undefined) return beforeBy(earlier);
     return before.kind === 'gone' ? 'gone' : 'absent';
@@ -150,7 +152,7 @@ class CollectionFeed {
   async *#bridge(position: StoreRevision): AsyncGenerator<FedChange, StoreRevision, undefined> {
     this.#last.clear();
     const { incarnation } = this.#store;
-    const read = (page: ListPage) => answered(this.#store.list(this.#collection, page));
+    const read = (page: ListPage) => orUnavailable(this.#store.list(this.#collection, page));
     let before: StoreRevision | undefined;
     for await (const page of listingsOf(read, { limit: pageRecords })) {
       before ??= page.before;
@@ -175,7 +177,9 @@ class CollectionFeed {
     let next: StoreRevision | undefined;
     let first: Before = 'gone';
     reading: while (newestFirst.length < bridgedChangesMax) {
-      const { changes, before } = await answered(this.#store.past(key, PAST_CHANGES_MAX, next));
+      const { changes, before } = await orUnavailable(
+        this.#store.past(key, PAST_CHANGES_MAX, next),
+      );
       for (const change of changes) {
         if (change.revision <= position) {
           first = beforeBy(change);

@@ -4,7 +4,7 @@
  */
 import { GapReason } from '@rackwright/messages';
 import type { Change, Past, StateStore, StoreRevision } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import { orUnavailable } from '../records/index.ts';
 import { type EventCollection, eventsOf, gapOf, type TracedEvent } from './derive/derive.ts';
 
 /** Changes that are read at once: each is decoded, and other calls run in between. */
@@ -51,7 +51,7 @@ async function* changesBack(
   from: StoreRevision | undefined,
 ): AsyncGenerator<Back, void, undefined> {
   for (let next = from; ; ) {
-    const { changes, before } = await answered(store.past(key, readAtOnce, next));
+    const { changes, before } = await orUnavailable(store.past(key, readAtOnce, next));
     for (const change of changes) yield { kind: 'change', change };
     if (before.kind !== 'more') {
       yield { kind: 'end', before: before.kind };

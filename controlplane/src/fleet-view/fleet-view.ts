@@ -27,11 +27,11 @@ import {
 import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, StateStore, StoreRevision } from '@rackwright/store';
 import {
-  answered,
   idOf,
   idOfKey,
   isDirectlyBelow,
   listingsOf,
+  orUnavailable,
   sharedRecordOf,
 } from '../records/index.ts';
 import { Collection, type CollectionKind, type FoundRecords } from './collection.ts';
@@ -124,8 +124,8 @@ export class FleetView {
   /** Invariant 2. Throws `unavailable`. */
   async caughtUp(): Promise<void> {
     const { store, clock } = this.#deps;
-    await answered(this.start());
-    const wanted = await answered(store.presentRevision());
+    await orUnavailable(this.start());
+    const wanted = await orUnavailable(store.presentRevision());
     if (this.#revision >= wanted) return;
     await new Promise<void>((resolve, reject) => {
       const cancel = clock.after(waitMsMax, () => {
@@ -209,7 +209,7 @@ export class FleetView {
         collections.get(kind) ?? new Collection(kind, this.#deps, this.#revision, signal);
       collections.set(kind, found);
       try {
-        await answered(found.read());
+        await orUnavailable(found.read());
       } catch (error) {
         if (collections.get(kind) === found) collections.delete(kind);
         throw error;

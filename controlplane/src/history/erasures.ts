@@ -26,7 +26,7 @@ import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { Violations } from '../call/violations.ts';
 import { checkEnum } from '../host/spec/host-spec.ts';
-import { answered, idOf, readRecord } from '../records/index.ts';
+import { idOf, orUnavailable, readRecord } from '../records/index.ts';
 
 const certificates = 'erasureCertificates';
 const documents = 'erasureDocuments';
@@ -112,7 +112,7 @@ async function prefixesOf(
   host: string,
 ): Promise<readonly string[]> {
   if (host === '') return [collection];
-  const { entries } = await answered(store.list(storeKey('erasureOwners', idOf(host))));
+  const { entries } = await orUnavailable(store.list(storeKey('erasureOwners', idOf(host))));
   return entries.map(({ key }) => storeKey(collection, key.split('.')[2] ?? '')).sort();
 }
 

@@ -20,7 +20,7 @@ import { hostKey, presentHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { explainEndedRun } from '../host/index.ts';
-import { answered, readRecord } from '../records/index.ts';
+import { orUnavailable, readRecord } from '../records/index.ts';
 import { runFields } from './run-fields.ts';
 
 /** One run of a host, present or finished. Throws `notFound`. */
@@ -36,7 +36,7 @@ export async function listHostRuns(
   const { store } = deps;
   const { parent } = request;
   const { record, present } = await readRuns(deps, requireName('hosts', parent, 'parent'));
-  const { entries } = await answered(store.list(storeKey('runs', record.host?.uid ?? '')));
+  const { entries } = await orUnavailable(store.list(storeKey('runs', record.host?.uid ?? '')));
   const finished = entries.flatMap(
     ({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? [],
   );

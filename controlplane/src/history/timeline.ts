@@ -37,7 +37,7 @@ import type { RpcDependencies } from '../call/ports.ts';
 import { formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
 import { Violations } from '../call/violations.ts';
 import { displayOf } from '../host/index.ts';
-import { answered, idOfKey } from '../records/index.ts';
+import { idOfKey, orUnavailable } from '../records/index.ts';
 
 /** Revisions that one page reads, also when most lie outside its time range. */
 const changesPerPageMax = 4_096;
@@ -154,7 +154,7 @@ async function* changesBack(
 ): AsyncGenerator<Change, Past['before']['kind'], undefined> {
   let next = from;
   for (let limit = readAtOnce; ; limit = Math.min(limit * 2, PAST_CHANGES_MAX)) {
-    const page = await answered(store.past(key, limit, next));
+    const page = await orUnavailable(store.past(key, limit, next));
     yield* page.changes;
     if (page.before.kind !== 'more') return page.before.kind;
     next = page.before.from;

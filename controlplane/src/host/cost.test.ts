@@ -45,7 +45,7 @@ class Fleet {
       },
     });
     this.#agent = await connectAgent(rig, this.replica);
-    for (let left = 100; left > 0 && !this.replica.hosts.agentConnected('r1'); left -= 1) {
+    for (let left = 100; left > 0 && !this.replica.hosts.isAgentConnected('r1'); left -= 1) {
       await rig.advance(100);
     }
     // Until its first operation has come.

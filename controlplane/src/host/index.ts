@@ -8,7 +8,7 @@ export { bmcFaults, bmcUnreachable } from './bmc/health.ts';
 export { isByHand, protocolOf } from './bmc/protocols.ts';
 export { fenceHold } from './deletion/fence-hold.ts';
 export { netbootOf, netbootProblem } from './deployment/deployment.ts';
-export { isStillIn } from './deployment/still-in.ts';
+export { isStillInService } from './deployment/still-in.ts';
 export { explainRack } from './explain/rack.ts';
 export { isKnownRackFault, rackFaultText } from './explain/rack-faults.ts';
 export { explainEndedRun, howItEnded } from './explain/run.ts';
@@ -20,7 +20,7 @@ export {
   confirm,
   type ReservedValue,
   type ReserveOutcome,
-  release,
+  releaseReserved,
   releaseUnnamed,
   reserve,
   reservedValues,
@@ -36,7 +36,7 @@ export { comparedParts, gapsOfBmc } from './hardware/compare.ts';
 export { reviewReason, wantsAvailable } from './life/goal.ts';
 export { occupiedText } from './life/refusal.ts';
 export { isInUseOf, useOf } from './life/use-of.ts';
-export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
+export { isDescendantOf, isSameLife, lifeOf } from './operation/lineage.ts';
 export { agentBackMs, agentWordMs } from './operation/operation.ts';
 export { shutdownSeconds } from './operation/shutdown.ts';
 export { displayOf } from './pass/display.ts';

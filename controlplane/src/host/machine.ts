@@ -19,18 +19,18 @@ import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
 import { foldFences } from './deletion/fence-hold.ts';
 import { noteNetbootAccess } from './deployment/netboot-access.ts';
 import { hardwareFaultOf, noteBootMacs } from './erasure/hardware.ts';
-import { isDue, stayDue } from './erasure/power-cycle.ts';
+import { isRereadingDue, keepRereadingDue } from './erasure/power-cycle.ts';
 import { foldDeadlines } from './events/deadlines.ts';
 import { foldReport } from './events/fold.ts';
 import { foldCall } from './events/fold-call.ts';
 import { foldForgotten, foldHello } from './events/fold-hello.ts';
-import { land } from './events/landing.ts';
+import { applyRunEnd } from './events/landing.ts';
 import { notePlan, refusalOfPlan } from './foresee/plan-check.ts';
 import {
   countGoalRun,
+  holdForReview,
   mayTryAgain,
   noteMissingNeeds,
-  waitsForReview,
   wantedRun,
   wantsAvailable,
 } from './life/goal.ts';
@@ -44,7 +44,7 @@ import { callAgain } from './operation/calls.ts';
 import { askToForget, repeatCancel } from './operation/operation.ts';
 import { withdrawHandOffs } from './operation/settled.ts';
 import { leaveSlots } from './pass/brake.ts';
-import { activeRun, beginPass, causedBy, type Pass, runName } from './pass/pass.ts';
+import { activeRun, beginPass, type Pass, recordCause, runName } from './pass/pass.ts';
 import { move } from './pass/transitions.ts';
 import type {
   HostContext,
@@ -57,7 +57,7 @@ import type {
 import { startPower } from './power/pending-power.ts';
 import { enforcePower, notePowerMismatch } from './power/power-policy.ts';
 import { foldRequest } from './request/request.ts';
-import { endStay } from './request/resume-failed.ts';
+import { endRunnerStay } from './request/resume-failed.ts';
 import { driveRun, startRun } from './run/engine.ts';
 
 /** One pass over a host: fold the event in, then check deadlines, then start what is wanted. */
@@ -149,7 +149,7 @@ function proceed(pass: Pass): void {
       driveRun(pass, run);
     }
     if (pass.ended !== undefined) {
-      land(pass, pass.ended);
+      applyRunEnd(pass, pass.ended);
       pass.ended = undefined;
       if (pass.status.state === HostState.GONE) {
         leaveRemains(pass);
@@ -170,10 +170,10 @@ function proceed(pass: Pass): void {
 function leaveUnwanted(pass: Pass): void {
   const { status } = pass;
   if (status.state !== HostState.AVAILABLE || wantsAvailable(pass.spec)) return;
-  const wasDue = isDue(pass);
+  const wasDue = isRereadingDue(pass);
   move(status, 'unwanted');
-  if (wasDue) stayDue(pass);
-  causedBy(pass, actors.system, 'no longer available: its goal is manageable');
+  if (wasDue) keepRereadingDue(pass);
+  recordCause(pass, actors.system, 'no longer available: its goal is manageable');
 }
 
 /**
@@ -186,7 +186,7 @@ function leaveChanged(pass: Pass): void {
   const fault = hardwareFaultOf(status);
   if (fault === undefined || status.state !== HostState.AVAILABLE) return;
   move(status, 'changed');
-  causedBy(pass, actors.system, `no longer available: ${fault.message}`);
+  recordCause(pass, actors.system, `no longer available: ${fault.message}`);
 }
 
 /**
@@ -197,7 +197,7 @@ function leaveSwitchedOn(pass: Pass): boolean {
   const { status } = pass;
   if (status.state !== HostState.AVAILABLE || status.poweredOn !== true) return false;
   move(status, 'used');
-  causedBy(pass, actors.system, 'no longer available: it is on, and nothing switches it off');
+  recordCause(pass, actors.system, 'no longer available: it is on, and nothing switches it off');
   return true;
 }
 
@@ -213,11 +213,11 @@ function startWanted(pass: Pass): boolean {
     if (startPower(pass, record.pendingPower)) return true;
   }
   const kind = wantedRun(pass);
-  if (waitsForReview(pass, kind)) return false;
-  if (kind === undefined || !mayTryAgain(pass)) return endStay(pass) || enforcePower(pass);
+  if (holdForReview(pass, kind)) return false;
+  if (kind === undefined || !mayTryAgain(pass)) return endRunnerStay(pass) || enforcePower(pass);
   if (noteMissingNeeds(pass) || !countGoalRun(pass)) return false;
   startRun(pass, kind, actors.goal);
   takeOver(pass, status.run as Run);
-  causedBy(pass, actors.system, `${runName(status.run as Run)} started towards the goal`);
+  recordCause(pass, actors.system, `${runName(status.run as Run)} started towards the goal`);
   return true;
 }

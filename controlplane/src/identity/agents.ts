@@ -78,7 +78,7 @@ export interface AgentTrust {
 
 /** The dependencies of issuing certificates. */
 export interface EnrolmentTrust extends AgentTrust {
-  readonly rackKeys: Pick<RackKeys, 'rackOf' | 'wrote'>;
+  readonly rackKeys: Pick<RackKeys, 'rackOf' | 'noteWritten'>;
 }
 
 /** An agent's request (`IssueCertificateRequest`). */
@@ -255,7 +255,7 @@ async function join(
     }
     return decision.next;
   });
-  trust.rackKeys.wrote(use.rackId, next);
+  trust.rackKeys.noteWritten(use.rackId, next);
   return use.rackId;
 }
 

@@ -15,9 +15,9 @@ import type { KeyAndChain } from '@rackwright/rpc';
 import type { StateStore, StoreRevision } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
-  answered,
   changeRecord,
   isDirectlyBelow,
+  orUnavailable,
   readRecord,
   writeRecord,
 } from '../records/index.ts';
@@ -258,7 +258,7 @@ export class Authorities {
 
   /** Every rack's trust, from the present store. */
   async readRacks(): Promise<RackTrust[]> {
-    const { entries } = await answered(this.#options.store.list('racks'));
+    const { entries } = await orUnavailable(this.#options.store.list('racks'));
     return entries
       .filter(({ key }) => isDirectlyBelow('racks', key))
       .map(({ value }) => rackTrust(fromBinary(wire.RackRecordSchema, value)));

@@ -72,7 +72,7 @@ export class RackKeys {
   }
 
   /** (3) This was just written; the watch reports it later. */
-  wrote(rackId: RackId, record: wire.RackRecord): void {
+  noteWritten(rackId: RackId, record: wire.RackRecord): void {
     this.#index.note(rackId, record);
   }
 

@@ -18,7 +18,7 @@ import {
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { DraftPlan } from '../host/index.ts';
-import { answered, deleteRecord, msOf, readRecord, writeRecord } from '../records/index.ts';
+import { deleteRecord, msOf, orUnavailable, readRecord, writeRecord } from '../records/index.ts';
 
 /** How long a plan may be started. */
 export const planLifeMs = 24 * 3_600_000;
@@ -94,7 +94,7 @@ export function isExpired({ plan }: wire.PlanRecord, nowMs: number): boolean {
 
 /** Removes expired plans; returns how many. Throws `unavailable`. */
 export async function sweepPlans(deps: PlanStore): Promise<number> {
-  const { entries } = await answered(deps.store.list('plans'));
+  const { entries } = await orUnavailable(deps.store.list('plans'));
   const nowMs = deps.clock.nowMs();
   const over = entries.filter(({ value }) =>
     isExpired(fromBinary(wire.PlanRecordSchema, value), nowMs),
@@ -129,7 +129,7 @@ export class PlanSweeper {
 }
 
 async function removeOldest(deps: PlanStore, hostUid: HostUid): Promise<void> {
-  const { entries } = await answered(deps.store.list(storeKey('plans', hostUid)));
+  const { entries } = await orUnavailable(deps.store.list(storeKey('plans', hostUid)));
   const byAge = entries.toSorted((a, b) => b.revision - a.revision);
   for (const { key, revision } of byAge.slice(plansPerHostMax)) {
     await deleteRecord(deps, key, revision);

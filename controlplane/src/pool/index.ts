@@ -7,7 +7,7 @@ export { membersMax } from './facts/members.ts';
 export { compareEntries } from './ledger/history.ts';
 export { readLedger } from './ledger/ledger.ts';
 export { foldsOf, type LedgerEntry, type LedgerFold } from './ledger/ledger-folding.ts';
-export { digestOf, imageProblem, pinProblem } from './policy/image-name.ts';
+export { digestInImage, imageProblem, pinProblem } from './policy/image-name.ts';
 export { poolKey, poolUidOf } from './policy/names.ts';
 export { windowProblems } from './policy/windows.ts';
 export { Pools, type PoolsDependencies, type ReconciledPool } from './shell/loop.ts';
@@ -17,7 +17,7 @@ export {
   readSnapshots,
   type SnapshotOf,
 } from './shell/snapshot.ts';
-export { draftPlan, needsLookup } from './show/draft.ts';
+export { draftPoolPlan, needsLookup } from './show/draft.ts';
 export { explainPool, withPool } from './show/explain.ts';
 export {
   type PoolViewInputs,

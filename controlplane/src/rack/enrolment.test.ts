@@ -26,7 +26,7 @@ test('an agent is known that gets a certificate, and one that gets none is not',
   const { handlers } = createEnrolmentService({
     ...{ store, identity: controlPlane.identity, agentEndpoint: 'cp.example:7441', log },
     random: nodeRandom(),
-    rackKeys: { rackOf: () => undefined, wrote: () => undefined },
+    rackKeys: { rackOf: () => undefined, noteWritten: () => undefined },
   });
   let vouched = 0;
   const context: CallContext = {

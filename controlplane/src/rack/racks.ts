@@ -48,12 +48,12 @@ import { watchCollection } from '../call/watch-collection.ts';
 import { explainRack } from '../host/index.ts';
 import { createJoinToken, revokeAgent } from '../identity/index.ts';
 import {
-  answered,
   appliedId,
   deleteRecord,
   hasApplied,
   isDirectlyBelow,
   listingsOf,
+  orUnavailable,
   readableRecordOf,
   readRecord,
   untilWritten,
@@ -86,7 +86,7 @@ export function createRackService(deps: RpcDependencies): BoundService {
     explainRack: async ({ name }) => {
       const { record } = await existing(deps, name);
       const hosts = await hostsBy(deps, 'rack', name);
-      const connected = deps.hosts.agentConnected(parseName('racks', name) ?? '');
+      const connected = deps.hosts.isAgentConnected(parseName('racks', name) ?? '');
       const remarks = deps.discovery.remarksOf(record.rack);
       const faults = deps.trustFaults?.() ?? [];
       return explainRack(record, connected, hosts, [...faults, ...remarks]);
@@ -117,7 +117,7 @@ async function listRacks(deps: RpcDependencies, request: ListRacksRequest): Prom
       return rack && matches(rack) ? rack : undefined;
     });
   }
-  const list = (page: ListPage) => answered(store.list('racks', page));
+  const list = (page: ListPage) => orUnavailable(store.list('racks', page));
   async function* items() {
     for await (const { entries } of listingsOf(list, { limit: LIST_PAGE_MAX })) {
       yield entries
@@ -185,7 +185,7 @@ function present(deps: RpcDependencies, record: wire.RackRecord, revision: Store
   rack.status ??= create(RackStatusSchema);
   rack.status.tombstones = record.tombstones.length;
   rack.status.discoveredMachines = deps.discovery.listedIn(rack.name);
-  rack.status.agentConnected = deps.hosts.agentConnected(parseName('racks', rack.name) ?? '');
+  rack.status.agentConnected = deps.hosts.isAgentConnected(parseName('racks', rack.name) ?? '');
   return rack;
 }
 

@@ -12,10 +12,10 @@ export {
 export { idOf, idOfKey } from './names.ts';
 export { groupsOf, isDirectlyBelow, listingsOf, pagesOf } from './pages.ts';
 export {
-  answered,
   deleteRecord,
-  isAway,
+  isStoreUnavailable,
   type KeptRecord,
+  orUnavailable,
   type RecordWriteResult,
   type RecordWriter,
   readRecord,

@@ -2,7 +2,7 @@
 import { type Clock, pause } from '@rackwright/platform';
 import type { Entry, Listing, ListPage } from '@rackwright/store';
 import type { ReadableStore } from './decoded.ts';
-import { answered } from './record.ts';
+import { orUnavailable } from './record.ts';
 
 /** Entries read at once: a few milliseconds of work. */
 const pageEntries = 250;
@@ -49,7 +49,7 @@ export async function* pagesOf(
   clock: Pick<Clock, 'after'>,
   prefix: string,
 ): AsyncGenerator<readonly Entry[], void, undefined> {
-  const list = (page: ListPage) => answered(store.list(prefix, page));
+  const list = (page: ListPage) => orUnavailable(store.list(prefix, page));
   const between = () => pause(clock, pauseMs);
   for await (const { entries } of listingsOf(list, { limit: pageEntries, between })) yield entries;
 }

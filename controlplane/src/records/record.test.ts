@@ -5,10 +5,10 @@ import { seededRandom } from '@rackwright/sim';
 import { type MemoryFault, openMemoryStore, type StateStore, StoreError } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
 import {
-  answered,
   deleteRecord,
-  isAway,
   isBusy,
+  isStoreUnavailable,
+  orUnavailable,
   readRecord,
   readShared,
   writeRecord,
@@ -64,7 +64,7 @@ test('a write that stays unknown is given up, and says that it may have been mad
     reason: 'OUTCOME_UNKNOWN',
   });
   expect(writes).toBe(4);
-  expect(isAway(error)).toBe(true);
+  expect(isStoreUnavailable(error)).toBe(true);
 });
 
 test('a write that meets another one is a conflict, and is not repeated', async () => {
@@ -88,25 +88,25 @@ test.each(['unavailable', 'closed'] as const)(
   'a store that is %s is away for now',
   async (code) => {
     const cause = new StoreError(code, 'no');
-    const error = await failureOf(answered(Promise.reject(cause)));
+    const error = await failureOf(orUnavailable(Promise.reject(cause)));
     expect(error).toBeInstanceOf(ApiFailure);
     expect((error as ApiFailure).error.reason).toBe('STORE_UNAVAILABLE');
     expect((error as ApiFailure).cause).toBe(cause);
-    expect(isAway(error)).toBe(true);
+    expect(isStoreUnavailable(error)).toBe(true);
   },
 );
 
 test('other errors of a store are passed on unchanged', async () => {
   for (const error of [new StoreError('invalidKey', 'no'), new Error('a bug')]) {
-    expect(await failureOf(answered(Promise.reject(error)))).toBe(error);
-    expect([isAway(error), isBusy(error)]).toEqual([false, false]);
+    expect(await failureOf(orUnavailable(Promise.reject(error)))).toBe(error);
+    expect([isStoreUnavailable(error), isBusy(error)]).toEqual([false, false]);
   }
-  expect(await answered(Promise.resolve(7))).toBe(7);
+  expect(await orUnavailable(Promise.resolve(7))).toBe(7);
 });
 
 test('a busy store is not away, and a store that is away is not busy', async () => {
-  const away = await failureOf(answered(Promise.reject(new StoreError('closed', 'no'))));
+  const away = await failureOf(orUnavailable(Promise.reject(new StoreError('closed', 'no'))));
   expect(isBusy(away)).toBe(false);
   const busy = new ApiFailure({ kind: 'aborted', reason: 'TOO_BUSY', message: 'no' });
-  expect([isBusy(busy), isAway(busy)]).toEqual([true, false]);
+  expect([isBusy(busy), isStoreUnavailable(busy)]).toEqual([true, false]);
 });

@@ -40,7 +40,7 @@ export async function readRecord<D extends DescMessage>(
   schema: D,
   key: string,
 ): Promise<KeptRecord<MessageShape<D>> | undefined> {
-  const found = await answered(store.get(key));
+  const found = await orUnavailable(store.get(key));
   if (found.kind === 'absent') return undefined;
   return { record: fromBinary(schema, found.value), revision: found.revision };
 }
@@ -104,7 +104,7 @@ export interface RecordWriter {
 }
 
 /** The result of a read; a failure of the store becomes `unavailable`. */
-export async function answered<T>(reading: Promise<T>): Promise<T> {
+export async function orUnavailable<T>(reading: Promise<T>): Promise<T> {
   try {
     return await reading;
   } catch (error) {
@@ -121,7 +121,7 @@ function throwAsUnavailable(error: unknown): never {
 }
 
 /** Whether an error means that the store does not respond now, and may later. */
-export function isAway(error: unknown): boolean {
+export function isStoreUnavailable(error: unknown): boolean {
   return error instanceof ApiFailure && error.error.kind === 'unavailable';
 }
 
@@ -133,7 +133,7 @@ async function settle(
   let writeId: WriteId | undefined;
   let reason = '';
   for (let attempt = 0; attempt < settleAttemptsMax; attempt += 1) {
-    const result = await answered(write(writeId));
+    const result = await orUnavailable(write(writeId));
     if (result.kind === 'conflict') return { kind: 'conflict' };
     writeId = result.writeId;
     if (result.kind === 'ok') return { kind: 'ok', revision: result.revision, writeId };

@@ -15,11 +15,11 @@ import { type HostUid, store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Entry, StateStore } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
-import { digestOf, foldsOf, type LedgerEntry, type LedgerFold } from '../pool/index.ts';
+import { digestInImage, foldsOf, type LedgerEntry, type LedgerFold } from '../pool/index.ts';
 import {
-  answered,
   deleteRecord,
   idOfKey,
+  orUnavailable,
   pagesOf,
   sharedRecordOf,
   writeRecord,
@@ -67,7 +67,7 @@ export function startRetentionSweep(deps: RetentionDependencies): Cancel {
 /** One pass; returns how many records it removed. */
 export async function sweepOnce(deps: RetentionDependencies): Promise<number> {
   const { store } = deps;
-  const abandoned = (await answered(store.list('abandonedResources'))).entries;
+  const abandoned = (await orUnavailable(store.list('abandonedResources'))).entries;
   const outlived = abandoned.filter((entry) => isOutlived(deps, entry));
   const facts = await orphanedFacts(deps);
   const ledger = await readLedgers(deps);
@@ -104,9 +104,9 @@ async function orphanedFacts({
   for await (const page of pagesOf(store, clock, 'facts')) {
     for (const { key, revision } of page) {
       if (fleetView.row(idOfKey(key)) !== undefined) continue;
-      const host = await answered(store.get(`hosts${key.slice('facts'.length)}`));
+      const host = await orUnavailable(store.get(`hosts${key.slice('facts'.length)}`));
       if (host.kind === 'found') continue;
-      const [last] = (await answered(store.past(key, 1))).changes;
+      const [last] = (await orUnavailable(store.past(key, 1))).changes;
       const atMs = last?.atMs;
       if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMinMs) found.push({ key, revision });
     }
@@ -119,11 +119,11 @@ async function orphanedFacts({
 async function orphansOfSinks({ store }: RetentionDependencies): Promise<Entry[]> {
   const left: Entry[] = [];
   for (const prefix of ['eventCursors', 'deadLetters']) {
-    left.push(...(await answered(store.list(prefix))).entries);
+    left.push(...(await orUnavailable(store.list(prefix))).entries);
   }
   if (left.length === 0) return [];
   // Read after them: a sink that is created in the meantime has a uid that none of them has.
-  const sinks = (await answered(store.list('eventSinks'))).entries.map(
+  const sinks = (await orUnavailable(store.list('eventSinks'))).entries.map(
     ({ value }) => fromBinary(wire.EventSinkRecordSchema, value).eventSink?.uid,
   );
   return left.filter(({ key }) => !sinks.includes(key.split('.')[1]));
@@ -137,12 +137,12 @@ interface Ledgers {
 }
 
 async function readLedgers({ store }: RetentionDependencies): Promise<Ledgers> {
-  const { entries } = await answered(store.list('deployments'));
+  const { entries } = await orUnavailable(store.list('deployments'));
   if (entries.length === 0) return { byPool: new Map(), pools: new Map() };
   const ledger = entries.map(({ key, revision, value }) => {
     return { key, revision, record: fromBinary(wire.DeploymentRecordSchema, value) };
   });
-  const pools = (await answered(store.list('pools'))).entries.map((entry) => {
+  const pools = (await orUnavailable(store.list('pools'))).entries.map((entry) => {
     const record = sharedRecordOf(store, wire.PoolRecordSchema, entry);
     return [record.pool?.uid ?? '', record] as const;
   });
@@ -176,7 +176,7 @@ async function foldLedgers(
   for (const row of fleetView.rows()) {
     if (row.kind !== 'host') continue;
     hostUids.add(row.uid);
-    digestsInUse.add(digestOf(row.image));
+    digestsInUse.add(digestInImage(row.image));
   }
   const facts = { beforeMs: oldBeforeMs(deps), hostUids, digestsInUse };
   let removed = 0;

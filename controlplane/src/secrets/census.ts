@@ -1,7 +1,7 @@
 /** Counts the records under each secrets key, and seals them again with the present key. */
 import { type Random, randomId } from '@rackwright/platform';
 import { asWriteId, type StateStore } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import { orUnavailable } from '../records/index.ts';
 import { sealedRecords } from './sealed-records.ts';
 import { SecretError, type Secrets } from './secrets.ts';
 
@@ -19,7 +19,7 @@ const namesMax = 5;
 export async function countByKey(store: StateStore): Promise<ReadonlyMap<string, KeyUse>> {
   const uses = new Map<string, KeyUse>();
   for (const sealed of sealedRecords) {
-    const { entries } = await answered(store.list(sealed.prefix));
+    const { entries } = await orUnavailable(store.list(sealed.prefix));
     for (const { key, value } of entries) {
       for (const keyId of new Set(sealed.keyIdsOf(value))) {
         const { records, names } = uses.get(keyId) ?? { records: 0, names: [] };
@@ -55,7 +55,7 @@ export async function resealAll(
   let left = 0;
   const problems: string[] = [];
   for (const sealed of sealedRecords) {
-    const { entries } = await answered(store.list(sealed.prefix));
+    const { entries } = await orUnavailable(store.list(sealed.prefix));
     for (const { key, value, revision } of entries) {
       try {
         const next = sealed.resealed(value, secrets);

@@ -36,11 +36,11 @@ import {
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
-  answered,
   changeRecord,
   deleteRecord,
   hasApplied,
   type KeptRecord,
+  orUnavailable,
   readRecord,
   untilWritten,
   withApplied,
@@ -299,7 +299,7 @@ export class SecretsKeeper {
       time: timestampFromMs(clock.nowMs()),
     });
     if (!this.#parts.isShared) return [{ replica: replicaId, record: own }];
-    const { entries } = await answered(store.list(readersPrefix));
+    const { entries } = await orUnavailable(store.list(readersPrefix));
     const others = entries.flatMap(({ key, value }): Reader[] => {
       const replica = key.slice(readersPrefix.length + 1);
       const record = fromBinary(wire.SecretsReaderRecordSchema, value);
@@ -321,7 +321,7 @@ export class SecretsKeeper {
     const record = create(schema, { keyIds, time, problem: this.#problem });
     const kept = await readRecord(store, schema, key);
     await writeRecord(this.#parts, schema, key, record, kept?.revision ?? 'absent');
-    const { entries } = await answered(store.list(readersPrefix));
+    const { entries } = await orUnavailable(store.list(readersPrefix));
     for (const entry of entries) {
       const seen = fromBinary(schema, entry.value).time;
       if (seen !== undefined && timestampMs(seen) + readerGoneMs >= clock.nowMs()) continue;

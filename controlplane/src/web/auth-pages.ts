@@ -26,7 +26,7 @@ import {
   type OpenedSignIn,
   signInCookie,
 } from '../access/index.ts';
-import { type AuditTrail, identified } from '../audit/index.ts';
+import { type AuditTrail, identifyAudited } from '../audit/index.ts';
 import { jsonPage, noContent, textPage, wrongMethod } from './answers.ts';
 
 export interface AuthPages {
@@ -66,7 +66,7 @@ function options(_request: PageRequest, { browsers }: AuthPages): PageResponse {
 
 async function byToken(request: PageRequest, parts: AuthPages): Promise<PageResponse> {
   const { context } = request;
-  const opened = await identified(
+  const opened = await identifyAudited(
     async () => parts.browsers.byToken(context, await tokenIn(request)),
     context,
     parts.audit,
@@ -107,7 +107,7 @@ async function end(request: PageRequest, parts: AuthPages): Promise<PageResponse
   const { context, query } = request;
   const over = cookieText(beginningCookie, '', 'Lax', gone);
   try {
-    const { opened, returnTo } = await identified(
+    const { opened, returnTo } = await identifyAudited(
       () => parts.browsers.end(context, query),
       context,
       parts.audit,

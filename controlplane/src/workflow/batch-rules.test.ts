@@ -13,7 +13,7 @@ import {
   foldBatch,
   hasSlot,
   hostsWithSlot,
-  isOver,
+  isBatchEnded,
   isUnread,
   type SlotState,
 } from './batch-rules.ts';
@@ -54,7 +54,7 @@ test('a batch runs no more at once than it may, each host once, and ends', () =>
       (hosts, maxParallel, maxFailures, lucks, cancelAt) => {
         let record = batch(hosts, maxParallel, maxFailures);
         const slots = new Map<number, number>();
-        for (let round = 0; round < 200 && !isOver(record); round++) {
+        for (let round = 0; round < 200 && !isBatchEnded(record); round++) {
           if (round === cancelAt) {
             record.cancelled = create(wire.WorkflowBatchRecordSchema, {
               cancelled: { by: 'user:a' },
@@ -75,7 +75,7 @@ test('a batch runs no more at once than it may, each host once, and ends', () =>
             if (was !== PENDING && was !== RUNNING) expect(state, 'an end stands').toBe(was);
           }
         }
-        expect(isOver(record), 'it ends').toBe(true);
+        expect(isBatchEnded(record), 'it ends').toBe(true);
         expect([...slots.values()].every((count) => count === 1)).toBe(true);
         expect(states(record)).not.toContain(RUNNING);
         const left = states(record).filter((state) => state === PENDING);
@@ -119,5 +119,5 @@ test('failed runs are counted, and stop the batch at its limit', () => {
   const begun = foldBatch(batch(3, 1, 1), new Map(), () => false, 0);
   const stopped = foldBatch(begun, new Map([[0, slotOf(FAILED)]]), () => false, 1);
   expect(states(stopped)).toEqual([FAILED, PENDING, PENDING]);
-  expect(isOver(stopped)).toBe(true);
+  expect(isBatchEnded(stopped)).toBe(true);
 });

@@ -51,7 +51,7 @@ export function foldBatch(
 ): wire.WorkflowBatchRecord {
   const draft = clone(wire.WorkflowBatchRecordSchema, record);
   const batch = draft.workflowBatch;
-  if (batch === undefined || isOver(record)) return draft;
+  if (batch === undefined || isBatchEnded(record)) return draft;
   batch.status ??= create(WorkflowBatchStatusSchema);
   const { status } = batch;
   for (const [index, slot] of slots) {
@@ -73,7 +73,7 @@ export function foldBatch(
 }
 
 /** It will not change any more. */
-export function isOver({ workflowBatch }: wire.WorkflowBatchRecord): boolean {
+export function isBatchEnded({ workflowBatch }: wire.WorkflowBatchRecord): boolean {
   return workflowBatch?.status?.endTime !== undefined;
 }
 

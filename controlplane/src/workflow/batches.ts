@@ -21,7 +21,7 @@ import type { FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import { Controller, type Passes } from '../loop/index.ts';
 import { idOf, readableRecordOf, readShared, writeShared } from '../records/index.ts';
-import { foldBatch, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
+import { foldBatch, hostsWithSlot, isBatchEnded, type SlotState } from './batch-rules.ts';
 import { takeSlot } from './batch-slot.ts';
 import type { WorkflowSnapshot, Workflows } from './loop.ts';
 import { batchKey, batchOfKey } from './names.ts';
@@ -118,7 +118,7 @@ export class Batches {
     const key = batchKey(batchId);
     for (let pass = 0; pass < passesMax; pass++) {
       const kept = await readShared(store, schema, key);
-      if (kept === undefined || isOver(kept.record)) {
+      if (kept === undefined || isBatchEnded(kept.record)) {
         this.#open.delete(batchId);
         return kept;
       }
@@ -180,7 +180,7 @@ export class Batches {
 
   #note(batchId: BatchId, entry: Entry): void {
     const record = readableRecordOf(this.#deps, schema, entry);
-    if (record === undefined || isOver(record)) this.#open.delete(batchId);
+    if (record === undefined || isBatchEnded(record)) this.#open.delete(batchId);
     else {
       this.#open.add(batchId);
       this.wake(batchId);

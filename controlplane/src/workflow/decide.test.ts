@@ -19,7 +19,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { useOf } from '../host/index.ts';
 import { type DecisionContext, decide, type WorkflowAction } from './decide.ts';
-import { acceptRun, endedBy, latestRun, runsKeptMax } from './record.ts';
+import { acceptRun, endWithState, latestRun, runsKeptMax } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 
 const nowMs = Date.UTC(2026, 0, 1);
@@ -138,7 +138,7 @@ test('a run goes with the use of its host in which it was asked for', () => {
 });
 
 test('a run that was cancelled or timed out while the host accepted it is ended there', () => {
-  const cancelled = endedBy(workflow(), WorkflowRunState.CANCELLED, undefined, nowMs);
+  const cancelled = endWithState(workflow(), WorkflowRunState.CANCELLED, undefined, nowMs);
   const carried = around({ host: hostWith(runOf(`${name}/runs/1`)) });
   expect(decide(cancelled, id, carried)).toMatchObject({ kind: 'abort', hostRun: 7n });
   const others = around({ host: hostWith(runOf('hosts/h1/workflows/other/runs/1')) });
@@ -171,7 +171,7 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
     fc.property(surroundings, fc.nat(15), (given, earlier) => {
       let record = workflow(given.disabled);
       for (let number = 0; number < earlier; number++) {
-        const ended = endedBy(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);
+        const ended = endWithState(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);
         const by = {
           requestedBy: userActor('a'),
           actor: userActor('a'),
@@ -186,7 +186,7 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
         );
       }
       expect(record.earlierRuns.length).toBeLessThanOrEqual(runsKeptMax);
-      const settled = endedBy(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);
+      const settled = endWithState(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);
       expect(settled.earlierRuns.length).toBeLessThan(runsKeptMax);
       const ours = latestRun(record)?.name ?? '';
       const runs = {

@@ -27,15 +27,15 @@ import {
 import { isInUseOf, occupiedText } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
-  askedBy,
   dropRuns,
-  endedAs,
-  endedBy,
+  endLikeHostRun,
+  endWithState,
   hasPassed,
   hostRunOf,
   latestRun,
-  started,
   waitFor,
+  withRequester,
+  withStartedRun,
 } from './record.ts';
 import type { Rendering, StartOrder } from './rendering.ts';
 
@@ -113,11 +113,11 @@ export function carrierOf(
 ): Run | undefined {
   const present = presentRun(host);
   const known = [...(present === undefined ? [] : [present]), ...(host?.finishedRuns ?? [])];
-  return [...known, ...finished].find((each) => carries(each, run));
+  return [...known, ...finished].find((each) => isCarrierOf(each, run));
 }
 
 /** Runs from before uids were recorded are recognized by their names. */
-export function carries(
+export function isCarrierOf(
   { workflowRun, workflowUid }: Run,
   { name, workflowUid: wanted }: Pick<WorkflowRun, 'name' | 'workflowUid'>,
 ): boolean {
@@ -156,7 +156,7 @@ function ofPending(
   const run = latestRun(record);
   if (run === undefined) return none;
   const carrier = carrierOf(run, host, around.finished);
-  if (carrier !== undefined) return write(record, started(record, carrier));
+  if (carrier !== undefined) return write(record, withStartedRun(record, carrier));
   if (around.ownerGone) return withoutPending(record);
   if (!isInUseOf(host, record.ownerUse)) return orphaned(record, run.number);
   if (hasPassed(run.deadline, around.nowMs)) {
@@ -164,7 +164,7 @@ function ofPending(
     const message = `it was pending for as long as it may, and never started${waited}`;
     const failure = { type: 'pendingTimeout', message } as const;
     const { TIMED_OUT } = WorkflowRunState;
-    return write(record, endedBy(record, TIMED_OUT, failure, around.nowMs));
+    return write(record, endWithState(record, TIMED_OUT, failure, around.nowMs));
   }
   const wait = (reason: PendingWait, message: string): WorkflowAction =>
     write(record, waitFor(record, reason, message, around.nowMs));
@@ -193,7 +193,7 @@ function changedByAnother(
   if (templateDigest === record.templateDigest) return undefined;
   if (sourceBy === undefined || sourceBy === record.actor) return undefined;
   if (host?.status?.claim?.by === sourceBy) return undefined;
-  return write(record, askedBy(record, sourceBy, templateDigest));
+  return write(record, withRequester(record, sourceBy, templateDigest));
 }
 
 /** The run is removed; a workflow that its batch made only for this run is removed with it. */
@@ -237,14 +237,14 @@ function ofRunning(
   if (run === undefined) return none;
   const carrier = carrierOf(run, host, around.finished);
   if (carrier !== undefined) {
-    return carrier.phase === RunPhase.ENDED ? write(record, endedAs(record, carrier)) : none;
+    return carrier.phase === RunPhase.ENDED ? write(record, endLikeHostRun(record, carrier)) : none;
   }
   const message =
     `nothing is known of run ${hostRunOf(run)} of ${host.host?.name}, which carried it: ` +
     'look at the host before it is run again';
   return write(
     record,
-    endedBy(record, WorkflowRunState.FAILED, { type: 'lost', message }, around.nowMs),
+    endWithState(record, WorkflowRunState.FAILED, { type: 'lost', message }, around.nowMs),
   );
 }
 

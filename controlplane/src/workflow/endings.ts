@@ -12,9 +12,9 @@ import {
 } from '@rackwright/messages';
 import type { RefusalOfHost, Requester } from '../host/index.ts';
 import {
-  answered,
   deleteRecord,
   hasApplied,
+  orUnavailable,
   readRecord,
   untilWritten,
   writeRecord,
@@ -24,7 +24,7 @@ import { carrierOf } from './decide.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { batchKey, type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { existingWorkflow, type RequestDependencies, reconciledWorkflow } from './read.ts';
-import { endedBy, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
+import { endWithState, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
 
 const schema = wire.WorkflowRecordSchema;
@@ -99,7 +99,7 @@ function cancelled(
   const why = reason === '' ? '' : `: ${reason}`;
   const message = `cancelled by ${actor} before it started${why}`;
   const failure = { type: 'cancelled', message } as const;
-  return endedBy(record, WorkflowRunState.CANCELLED, failure, nowMs);
+  return endWithState(record, WorkflowRunState.CANCELLED, failure, nowMs);
 }
 
 /** Removes the workflow and its stored runs; `check` throws for another etag. */
@@ -172,7 +172,7 @@ async function deletedBefore(
   requestId: RequestId,
 ): Promise<WorkflowSnapshot | undefined> {
   if (requestId === '') return undefined;
-  const changes = await answered(store.history(workflowKey(id)));
+  const changes = await orUnavailable(store.history(workflowKey(id)));
   for (const [index, last] of changes.entries()) {
     if (last.kind !== 'put' || changes[index + 1]?.kind !== 'delete') continue;
     const record = fromBinary(schema, last.value);

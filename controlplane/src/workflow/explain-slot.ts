@@ -11,7 +11,7 @@ import {
 } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { idOf, readShared } from '../records/index.ts';
-import { hostsWithSlot, isOver, isStopped } from './batch-rules.ts';
+import { hostsWithSlot, isBatchEnded, isStopped } from './batch-rules.ts';
 import type { Batches } from './batches.ts';
 import { batchKey, type WorkflowId, workflowName } from './names.ts';
 
@@ -38,7 +38,7 @@ export function awaitedSlot(
   host: HostName,
 ): AwaitedSlot | undefined {
   const { workflowBatch: batch, cancelled } = record;
-  if (batch === undefined || cancelled !== undefined || isOver(record)) return undefined;
+  if (batch === undefined || cancelled !== undefined || isBatchEnded(record)) return undefined;
   if (batch.status === undefined || isStopped(batch.status)) return undefined;
   const line = batch.status.hosts.find((each) => each.host === host);
   if (line?.state !== WorkflowRunState.PENDING) return undefined;

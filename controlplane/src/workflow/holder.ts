@@ -3,7 +3,7 @@ import { fromBinary, toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type HostRefusalName, WorkflowRunState, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import { orUnavailable } from '../records/index.ts';
 import { carrierOf, holderText } from './decide.ts';
 import type { WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
@@ -28,7 +28,7 @@ export async function refusalOfStart(
   if (holder !== undefined) {
     return { reason: 'busy', message: `${holder}; wait for its end or abort it` };
   }
-  const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+  const { entries } = await orUnavailable(store.list(storeKey('workflows', hostId)));
   for (const { value } of entries) {
     const record = fromBinary(wire.WorkflowRecordSchema, value);
     const run = latestRun(record);

@@ -1,5 +1,5 @@
 /** Workflows: templates bound to hosts; others import from here. */
-export { hostsWithSlot, isOver, shownBatch } from './batch-rules.ts';
+export { hostsWithSlot, isBatchEnded, shownBatch } from './batch-rules.ts';
 export type { Batches, BatchSnapshot } from './batches.ts';
 export { cancelWorkflow, deleteWorkflow } from './endings.ts';
 export { explainWorkflow } from './explain.ts';
@@ -18,7 +18,7 @@ export {
 export { createWorkflowParts, type WorkflowParts } from './parts.ts';
 export { type NextRun, nextRun, startPlanned, wasStartedBy } from './planned.ts';
 export { existingWorkflow, type RequestDependencies } from './read.ts';
-export { askedBy, draftOf, keptRuns, latestRun } from './record.ts';
+export { draftOf, keptRuns, latestRun, withRequester } from './record.ts';
 export { renderRun, type TemplateText } from './rendering.ts';
 export { changeWorkflow, createWorkflow, runWorkflow } from './requests.ts';
 export { defaultSweepTiming, type SweepTiming } from './sweep-rules.ts';

@@ -35,9 +35,9 @@ import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
 import { Controller, type Passes } from '../loop/index.ts';
 import {
-  answered,
   deleteRecord,
   listingsOf,
+  orUnavailable,
   readableRecordOf,
   readShared,
   writeShared,
@@ -50,7 +50,7 @@ import {
   workflowName,
   workflowOfKey,
 } from './names.ts';
-import { endedBy, isOpen, latestRun, started, waitFor, withAlert } from './record.ts';
+import { endWithState, isOpen, latestRun, waitFor, withAlert, withStartedRun } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 import { SeenWorkflows } from './seen.ts';
 import { gatherSurroundings } from './surroundings.ts';
@@ -256,9 +256,9 @@ export class Workflows {
     if (outcome.kind === 'refused') return waitFor(record, 'host', outcome.message, nowMs);
     if (outcome.kind !== 'accepted') return record;
     const present = presentRun(outcome.record);
-    if (present?.workflowRun === order.workflowRun) return started(record, present);
+    if (present?.workflowRun === order.workflowRun) return withStartedRun(record, present);
     const message = 'the host has accepted it before, and nothing is known of how it ended';
-    return endedBy(record, WorkflowRunState.FAILED, { type: 'lost', message }, nowMs);
+    return endWithState(record, WorkflowRunState.FAILED, { type: 'lost', message }, nowMs);
   }
 
   /** A permanent line; the host records a repeated one once. */
@@ -352,7 +352,7 @@ export class Workflows {
     const { store, clock } = this.#deps;
     const { signal } = this.#controller;
     const between = () => pause(clock, resyncPage * resyncMsPerWorkflow, signal);
-    const list = (page: ListPage) => answered(store.list('workflows', page));
+    const list = (page: ListPage) => orUnavailable(store.list('workflows', page));
     for await (const { entries } of listingsOf(list, { limit: resyncPage, between })) {
       if (signal.aborted) return;
       for (const entry of entries) this.#note(entry);

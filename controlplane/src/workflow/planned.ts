@@ -12,14 +12,14 @@ import {
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
-import { answered, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
+import { hasApplied, orUnavailable, untilWritten, writeRecord } from '../records/index.ts';
 import { refusalOfStart, type StartRefusal } from './holder.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
 import { type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun, type PlanToStart } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
-import { newWorkflow, orderOf, refuseStart, startedOrTakenBack } from './requests.ts';
+import { newWorkflow, orderOf, refuseStart, startOrTakeBack } from './requests.ts';
 import { readTemplate } from './templates/index.ts';
 
 type Variables = Readonly<Record<string, string>>;
@@ -79,7 +79,7 @@ export async function startPlanned(
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, expectedRevision);
     if (written.kind !== 'ok') return undefined;
-    return startedOrTakenBack(deps, id, next, by.requestId, { isNew: kept === undefined });
+    return startOrTakeBack(deps, id, next, by.requestId, { isNew: kept === undefined });
   });
 }
 
@@ -89,7 +89,7 @@ export async function wasStartedBy(
   hostId: HostId,
   requestId: RequestId,
 ): Promise<boolean> {
-  const { entries } = await answered(deps.store.list(storeKey('workflows', hostId)));
+  const { entries } = await orUnavailable(deps.store.list(storeKey('workflows', hostId)));
   return entries.some(({ value }) =>
     hasApplied(fromBinary(wire.WorkflowRecordSchema, value), requestId),
   );

@@ -8,7 +8,7 @@ import {
   storeKey,
 } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
-import { isAway, readRecord } from '../records/index.ts';
+import { isStoreUnavailable, readRecord } from '../records/index.ts';
 import type { WorkflowSnapshot, Workflows } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { belongsTo } from './view.ts';
@@ -70,7 +70,7 @@ export async function reconciledWorkflow(
   id: WorkflowId,
 ): Promise<WorkflowSnapshot> {
   const reconciled = await deps.workflows.reconcile(id).catch((error: unknown) => {
-    if (isAway(error)) throw error;
+    if (isStoreUnavailable(error)) throw error;
     return existingWorkflow(deps, id);
   });
   if (reconciled === undefined) throw notFound(workflowName(id));

@@ -142,7 +142,7 @@ export function acceptRun(
  * The pending run is one of who has changed its template to this one: the host judges what they may
  * do. A batch stays the requester of its runs.
  */
-export function askedBy(
+export function withRequester(
   record: wire.WorkflowRecord,
   actor: Actor,
   templateDigest: string,
@@ -185,10 +185,10 @@ export function waitFor(
 }
 
 /** The host has accepted the run. */
-export function started(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
+export function withStartedRun(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
   const { draft, status } = draftOf(record);
   if (status.run === undefined) return draft;
-  status.run = joined(status.run, carrier);
+  status.run = withHostRun(status.run, carrier);
   // Its end is written in a step of its own, from the host's later state.
   status.run.state = WorkflowRunState.RUNNING;
   delete status.run.endTime;
@@ -201,17 +201,17 @@ export function started(record: wire.WorkflowRecord, carrier: Run): wire.Workflo
 }
 
 /** The run has ended like the host's run. */
-export function endedAs(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
+export function endLikeHostRun(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
   const { draft, status } = draftOf(record);
   if (status.run === undefined) return draft;
-  status.run = joined(status.run, carrier);
+  status.run = withHostRun(status.run, carrier);
   status.run.run = create(RunSchema, { number: carrier.number });
   draft.hostRun = carrier.number;
   return draft;
 }
 
 /** The run has ended without a run of the host that shows this. */
-export function endedBy(
+export function endWithState(
   record: wire.WorkflowRecord,
   state: WorkflowRunState,
   failure: { readonly type: FailureName; readonly message: string } | undefined,
@@ -274,7 +274,7 @@ export function dropRuns(
 }
 
 /** The run with data of the host's run. */
-export function joined(run: WorkflowRun, carrier: Run): WorkflowRun {
+export function withHostRun(run: WorkflowRun, carrier: Run): WorkflowRun {
   const shown = clone(WorkflowRunSchema, run);
   shown.state = stateOf(carrier);
   setTime(shown, 'startTime', carrier.startTime);

@@ -26,7 +26,13 @@ import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type Requester, useOf } from '../host/index.ts';
 import { isExpired, readPlan } from '../plan/index.ts';
-import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
+import {
+  deleteRecord,
+  hasApplied,
+  orUnavailable,
+  untilWritten,
+  writeRecord,
+} from '../records/index.ts';
 import { carrierOf, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
 import type { WorkflowSnapshot } from './loop.ts';
@@ -75,7 +81,7 @@ export async function createWorkflow(
   if (validateOnly) return { record, revision: 0 };
   const written = await writeRecord(deps, schema, workflowKey(id), record, expectedRevision);
   if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
-  return startedOrTakenBack(deps, id, record, by.requestId, { isNew: true });
+  return startOrTakeBack(deps, id, record, by.requestId, { isNew: true });
 }
 
 /** The workflow with its next run; the host compares a plan in the pass that starts the run. */
@@ -100,7 +106,7 @@ export async function runWorkflow(
     const next = acceptRun(record, id, order, deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
     if (written.kind === 'conflict') return undefined;
-    return startedOrTakenBack(deps, id, next, by.requestId, { isNew: false });
+    return startOrTakeBack(deps, id, next, by.requestId, { isNew: false });
   });
 }
 
@@ -209,7 +215,7 @@ export async function whyAboveLimit(
   store: StateStore,
   { hostId }: WorkflowId,
 ): Promise<string | undefined> {
-  const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+  const { entries } = await orUnavailable(store.list(storeKey('workflows', hostId)));
   if (entries.length < workflowsMax) return undefined;
   return `hosts/${hostId} has ${entries.length} workflows; at most ${workflowsMax} are kept.`;
 }
@@ -228,7 +234,7 @@ function sameWorkflow(
 }
 
 /** A just accepted run that the host refuses is removed again: the refusal is the response. */
-export async function startedOrTakenBack(
+export async function startOrTakeBack(
   deps: RequestDependencies,
   id: WorkflowId,
   accepted: wire.WorkflowRecord,

@@ -9,7 +9,7 @@ import {
 } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
-import { answered, readShared } from '../records/index.ts';
+import { orUnavailable, readShared } from '../records/index.ts';
 import { hasSlot } from './batch-rules.ts';
 import { type DecisionContext, presentRun } from './decide.ts';
 import { batchKey, type WorkflowId } from './names.ts';
@@ -86,7 +86,7 @@ async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Prom
 /** The stored finished runs of a host. */
 export async function finishedRuns(store: StateStore, hostUid: HostUid): Promise<Run[]> {
   if (hostUid === '') return [];
-  const { entries } = await answered(store.list(storeKey('runs', hostUid)));
+  const { entries } = await orUnavailable(store.list(storeKey('runs', hostUid)));
   return entries
     .map(({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run)
     .filter((run) => run !== undefined);

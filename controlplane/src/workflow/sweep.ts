@@ -26,9 +26,9 @@ import { type Entry, storeKey } from '@rackwright/store';
 import type { FleetRow } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import {
-  answered,
   deleteRecord,
   groupsOf,
+  orUnavailable,
   pagesOf,
   readableRecordOf,
   readRecord,
@@ -178,7 +178,7 @@ export class WorkflowSweeper {
     const { store } = this.#deps;
     const uid = uidOf(this.#deps.fleetView.row(hostId)) ?? '';
     const runs = await finishedRuns(store, uid);
-    const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+    const { entries } = await orUnavailable(store.list(storeKey('workflows', hostId)));
     const ofWorkflows = await this.#sweepWorkflows(hostId, entries);
     return (await this.#sweepRuns(hostId, uid, runs)) || ofWorkflows;
   }
@@ -224,7 +224,7 @@ export class WorkflowSweeper {
   async #sweepRuns(hostId: HostId, uid: HostUid, runs: readonly Run[]): Promise<boolean> {
     if (!mayGo(runs)) return false;
     const { store } = this.#deps;
-    const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+    const { entries } = await orUnavailable(store.list(storeKey('workflows', hostId)));
     const readable = entries.flatMap(
       (entry) => readableRecordOf(this.#deps, wire.WorkflowRecordSchema, entry) ?? [],
     );
@@ -277,7 +277,7 @@ export class WorkflowSweeper {
     const { store } = this.#deps;
     const left: Entry[] = [];
     for (const collection of collectionsOfHosts) {
-      left.push(...(await answered(store.list(storeKey(collection, uid)))).entries);
+      left.push(...(await orUnavailable(store.list(storeKey(collection, uid)))).entries);
     }
     const kept = await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId));
     if (kept?.record.host?.uid === uid) return true;

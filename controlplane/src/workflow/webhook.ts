@@ -25,7 +25,7 @@ import {
   type WebRequest,
 } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
-import { isAway } from '../records/index.ts';
+import { isStoreUnavailable } from '../records/index.ts';
 import { type GivenFor, OutOfBounds } from '../secrets/index.ts';
 import { callWebhook, isJson, readSecrets } from '../steps/index.ts';
 
@@ -161,7 +161,7 @@ async function send(
   try {
     listed = internalAddresses === undefined ? [] : await internalAddresses();
   } catch (error) {
-    if (isAway(error)) return { kind: 'transientError', message: 'the store is away' };
+    if (isStoreUnavailable(error)) return { kind: 'transientError', message: 'the store is away' };
     log.error({ operation: order.id }, 'the internal addresses cannot be read', error);
     return { kind: 'transientError', message: 'the internal addresses cannot be read' };
   }

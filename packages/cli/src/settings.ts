@@ -111,8 +111,8 @@ export async function openConnection(io: CommandIo, flags: ConnectionFlags): Pro
     },
     ...{ server, caPem, caFile },
     explained: async (error) => {
-      const { explained } = await import('./unreached.ts');
-      return explained(io, { server, caPem, caFile }, error);
+      const { explainUnreached } = await import('./unreached.ts');
+      return explainUnreached(io, { server, caPem, caFile }, error);
     },
   };
 }

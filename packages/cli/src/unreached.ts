@@ -19,7 +19,7 @@ export interface UnreachedServer {
 }
 
 /** The same error, or one that says why nothing was reached; what a server says itself stays. */
-export async function explained(
+export async function explainUnreached(
   io: CommandIo,
   wanted: UnreachedServer,
   error: unknown,

@@ -48,6 +48,6 @@ export function isFaultName(text: string): text is FaultName {
 }
 
 /** Whether a host with it can become available all the same. */
-export function isBearable(name: FaultName): boolean {
+export function canBecomeAvailableWith(name: FaultName): boolean {
   return name === 'slow';
 }

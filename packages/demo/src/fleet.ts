@@ -8,7 +8,7 @@
 import { seededRandom } from '@rackwright/sim';
 import type { FirmwareForm } from '@rackwright/sim/firmware';
 import type { DiskPlan } from '@rackwright/sim/machine';
-import { type FaultName, faults, isBearable } from './faults.ts';
+import { canBecomeAvailableWith, type FaultName, faults } from './faults.ts';
 import type { DemoOptions } from './options.ts';
 
 export interface Fleet {
@@ -95,7 +95,7 @@ export function soundMachines({ machines }: Fleet): readonly PlannedMachine[] {
 }
 
 function isSound(fault: FaultName | undefined): boolean {
-  return fault === undefined || isBearable(fault);
+  return fault === undefined || canBecomeAvailableWith(fault);
 }
 
 /** The first disk: a fault of disks is this one's. */

@@ -1,7 +1,7 @@
 /** Reads the fields of maps: types, bounds and unknown names, each problem at its position. */
 import type { Node, ScalarNode } from './document.ts';
 import type { Surroundings } from './expression/references.ts';
-import { meant, near, type Problems, quoted } from './problems.ts';
+import { didYouMeanText, type Problems, quoted, suggestionText } from './problems.ts';
 import { type TextCheck, type TextTemplate, textTemplate } from './text.ts';
 
 /** The parts that reading needs at every place. */
@@ -27,7 +27,8 @@ export function fieldsOf(reading: ParseContext, field: Field, known: readonly st
   for (const each of entriesOf(reading, field)) {
     if (known.includes(each.name)) fields.set(each.name, each);
     else if (!reading.problems.isFull) {
-      const message = `there is no field ${quoted(each.name)} here${meant(each.name, known)}`;
+      const suggestion = suggestionText(each.name, known);
+      const message = `there is no field ${quoted(each.name)} here${suggestion}`;
       reading.problems.add(each.at, each.path, message);
     }
   }
@@ -88,19 +89,22 @@ export function choice<T extends string>(
   // YAML readers of 1.1 have taught people that "off" may be a boolean.
   if (node.kind === 'scalar' && values.some((value) => value === node.text)) return node.text as T;
   const found = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
-  const hint = node.kind === 'scalar' ? near(node.text, values) : '';
+  const hint = node.kind === 'scalar' ? didYouMeanText(node.text, values) : '';
   problems.add(node.at, path, `must be one of ${values.join(', ')}, not ${found}${hint}`);
   return undefined;
 }
 
-export function truth({ problems }: ParseContext, { node, path }: Field): boolean | undefined {
+export function parseBoolean(
+  { problems }: ParseContext,
+  { node, path }: Field,
+): boolean | undefined {
   if (node.kind === 'scalar' && node.type === 'boolean') return node.text === 'true';
   problems.add(node.at, path, `must be true or false, not ${kindOf(node)}`);
   return undefined;
 }
 
 /** A whole number between 0 and `maximum`. */
-export function whole(
+export function parseWholeNumber(
   { problems }: ParseContext,
   { node, path }: Field,
   maximum: number,

@@ -92,7 +92,7 @@ const comparedCharsMin = 3;
 const comparedCharsMax = 80;
 
 /** `; did you mean "name"?`, or nothing when none is near. */
-export function near(name: string, known: readonly string[]): string {
+export function didYouMeanText(name: string, known: readonly string[]): string {
   if (name.length < comparedCharsMin || name.length > comparedCharsMax) return '';
   const begun = known.filter((each) => each.startsWith(name));
   const meant = begun.length === 1 ? begun[0] : nearestName(name, known);
@@ -100,8 +100,8 @@ export function near(name: string, known: readonly string[]): string {
 }
 
 /** The same, or else the names that there are. */
-export function meant(name: string, known: readonly string[]): string {
-  return near(name, known) || (known.length === 0 ? '' : `; there ${are(known)}`);
+export function suggestionText(name: string, known: readonly string[]): string {
+  return didYouMeanText(name, known) || (known.length === 0 ? '' : `; there ${are(known)}`);
 }
 
 const namesShownMax = 14;

@@ -13,15 +13,15 @@ import {
   interpolated,
   itemsOf,
   type ParseContext,
+  parseBoolean,
+  parseWholeNumber,
   plainText,
   textScalar,
-  truth,
   upTo,
-  whole,
 } from './fields.ts';
 import { descriptionCharsMax, retriesMax, stepsMax, stepTimeoutSecondsMax } from './limits.ts';
 import { sourceOffset } from './positions.ts';
-import { meant, quoted } from './problems.ts';
+import { quoted, suggestionText } from './problems.ts';
 import type { TextTemplate } from './text.ts';
 import type { Action, Condition, ParsedStep } from './types.ts';
 import { cyclesOf } from './variables.ts';
@@ -140,7 +140,8 @@ function stepOf(
   const condition = conditionOf(reading, fields.get('if'), around);
   const timeout = timeoutOf(reading, fields.get('timeout'), fixed, stepTimeoutSecondsMax);
   const retriesField = fields.get('retries');
-  const retries = retriesField === undefined ? 0 : whole(reading, retriesField, retriesMax);
+  const retries =
+    retriesField === undefined ? 0 : parseWholeNumber(reading, retriesField, retriesMax);
   const onFailure = followUp(reading, fields.get('onFailure'), outlines);
   const onTimeout = followUp(reading, fields.get('onTimeout'), outlines);
   if (action === undefined) return undefined;
@@ -215,7 +216,7 @@ interface Flags {
 function flagsOf(reading: ParseContext, fields: Fields, { beside }: ActionKind): Flags {
   const flag = (name: string) => {
     const field = fields.get(name);
-    return field !== undefined && beside.includes(name) ? truth(reading, field) : undefined;
+    return field !== undefined && beside.includes(name) ? parseBoolean(reading, field) : undefined;
   };
   return {
     idempotent: flag('idempotent'),
@@ -288,7 +289,7 @@ function followUp(
     if (outlines.some(({ name }) => name === text)) {
       return `${quoted(text)} is a step; what steps call stands under handlers`;
     }
-    return `there is no handler ${quoted(text)}${meant(text, known)}`;
+    return `there is no handler ${quoted(text)}${suggestionText(text, known)}`;
   });
   return given ?? 'fail';
 }

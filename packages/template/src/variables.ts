@@ -17,7 +17,7 @@ import {
   upTo,
 } from './fields.ts';
 import { choicesMax, descriptionCharsMax, variableCharsMax, variablesMax } from './limits.ts';
-import { meant, near, type Problems, quoted } from './problems.ts';
+import { didYouMeanText, type Problems, quoted, suggestionText } from './problems.ts';
 import { referencesOf, renderText, roomForAll, type TextCheck } from './text.ts';
 import type { ParsedVariable } from './types.ts';
 
@@ -150,7 +150,7 @@ export function valueCheck(type: ArgumentType, values: readonly string[]): TextC
       return (text) =>
         values.includes(text)
           ? undefined
-          : `must be one of ${values.join(', ')}${near(text, values)}`;
+          : `must be one of ${values.join(', ')}${didYouMeanText(text, values)}`;
     default:
       return upTo(variableCharsMax);
   }
@@ -202,7 +202,7 @@ export function variableValues(
   const names = variables.map(({ name }) => name);
   for (const name of Object.keys(given)) {
     if (names.includes(name)) continue;
-    const message = `the template has no variable ${quoted(name)}${meant(name, names)}`;
+    const message = `the template has no variable ${quoted(name)}${suggestionText(name, names)}`;
     problems.add(0, `variables.${name}`, message);
   }
   const values = new Map<string, KnownValue>();

@@ -64,14 +64,14 @@ export class UsedPorts {
   }
 
   /** A transfer begins; the request's bytes are kept. */
-  began(port: string, request: Uint8Array, nowMs: number): void {
+  noteStart(port: string, request: Uint8Array, nowMs: number): void {
     const before = this.#ports.get(port)?.requests ?? [];
     const requests = [...before.filter((one) => !isSame(one, request)), request];
     this.#keep(port, { requests: requests.slice(-requestsMax), heardAtMs: nowMs });
   }
 
   /** Another datagram arrived from there. */
-  heard(port: string, nowMs: number): void {
+  noteDatagram(port: string, nowMs: number): void {
     const used = this.#ports.get(port);
     if (used === undefined) return;
     used.heardAtMs = nowMs;

@@ -72,7 +72,7 @@ function openCounter(view: WorldView, replica: Replica) {
         wakeRack: () => undefined,
       },
       identity: { secrets: simSecrets(view.random) } as never,
-      rackKeys: { rackOf: () => undefined, wrote: () => undefined },
+      rackKeys: { rackOf: () => undefined, noteWritten: () => undefined },
       stepLogs: { read: () => [], onChange: () => () => undefined },
       replicaId: asReplicaId(replica.name),
       onCall: () => undefined,

@@ -20,10 +20,10 @@ export const controlPlants: readonly Plant[] = [
     name: 'sendsBeforeItIsStored',
     breaks: 'R3: an operation is in the record before it is sent',
     file: 'controlplane/src/host/shell/reconcile.ts',
-    find: '      const revision = await this.#write(key,',
+    find: '      const written = await this.#write(key,',
     replace:
       "      for (const e of outcome.effects) if (e.kind === 'send') await this.#performing.perform(hostId, found.record, e);\n" +
-      '      const revision = await this.#write(key,',
+      '      const written = await this.#write(key,',
     caughtBy: test('controlplane/src/agents/hello/hello.test.ts', 'sent again under its id'),
   },
   {
@@ -126,7 +126,7 @@ export const controlPlants: readonly Plant[] = [
     name: 'writesWithoutAChange',
     breaks: 'R2: what has not changed is not written',
     file: 'controlplane/src/host/shell/reconcile.ts',
-    find: 'if (sameMessage(before, outcome.record)) return revision;',
+    find: "if (sameMessage(before, outcome.record)) return { kind: 'ok', revision };",
     replace: '',
     caughtBy: bySimulation,
   },
@@ -177,7 +177,7 @@ export const controlPlants: readonly Plant[] = [
     name: 'sentToDropped',
     breaks: 'R9: what went to a journal that is lost is never sent again',
     file: 'controlplane/src/host/operation/operation.ts',
-    find: "  if (!wentTo(operationRecord, journal)) return 'lost';",
+    find: "  if (!wasSentTo(operationRecord, journal)) return 'lost';",
     replace: '',
     caughtBy: test('controlplane/src/host/machine.test.ts', 'R9: an operation sent'),
   },

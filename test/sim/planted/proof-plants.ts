@@ -4,7 +4,7 @@ import type { Plant } from './plant.ts';
 const forgetful = { kind: 'simulation', forgetfulDisk: true } as const;
 const powerCycle = 'controlplane/src/host/erasure/power-cycle.ts';
 const proofSteps = 'controlplane/src/host/run/proof-steps.ts';
-const notDue = 'if (!isDue(pass)) return [...steps];';
+const notDue = 'if (!isRereadingDue(pass)) return [...steps];';
 const neverDue = 'if (pass.record.unproved.length < 1e9) return [...steps];';
 
 export const proofPlants: readonly Plant[] = [
@@ -20,7 +20,7 @@ export const proofPlants: readonly Plant[] = [
     name: 'rereadIgnored',
     breaks: 'E2: where data has come back, a fault stands and the certificate is revoked',
     file: powerCycle,
-    find: 'if (saysNothing.has(type)) return;',
+    find: "if (reading === 'nothing') return;",
     replace: 'if (type >= 0) return;',
     caughtBy: { ...forgetful, rule: 'E2' },
   },

@@ -129,8 +129,8 @@ export const workflowPlants: readonly Plant[] = [
     name: 'endNeverSeen',
     breaks: 'W8: a run of a workflow ends when the run of the host that carries it does',
     file: 'controlplane/src/workflow/decide.ts',
-    find: 'return carrier.phase === RunPhase.ENDED ? write(record, endedAs(record, carrier)) : none;',
-    replace: 'return carrier.phase === undefined ? write(record, endedAs(record, carrier)) : none;',
+    find: 'return carrier.phase === RunPhase.ENDED ? write(',
+    replace: 'return carrier.phase === undefined ? write(',
     caughtBy: { ...bySimulation, from: 4 },
   },
   {

@@ -37,10 +37,10 @@ import { destinationProblem } from '../../host/api/destination.ts';
 import { fleetKey } from '../../host/index.ts';
 import { credentialsOfRegistries } from '../../images/index.ts';
 import {
-  answered,
   deleteRecord,
   hasApplied,
   idOf,
+  orUnavailable,
   readRecord,
   untilWritten,
   withApplied,
@@ -119,7 +119,7 @@ async function visiblePart(
   if (isUnscoped(principal.scope)) return credential;
   const seen: string[] = [];
   for (const rack of credential.racks) {
-    const found = await answered(store.get(storeKey(...rack.split('/'))));
+    const found = await orUnavailable(store.get(storeKey(...rack.split('/'))));
     if (found.kind === 'found') seen.push(rack);
   }
   credential.racks = seen;
@@ -146,7 +146,7 @@ async function createCredential(
   const time = timestampFromMs(deps.clock.nowMs());
   // Higher than every version of a deleted credential of this name: no version exceeds the revision
   // at which it was written. Agents drop a version that is older than the one they have.
-  const version = BigInt(await answered(deps.store.presentRevision())) + 1n;
+  const version = BigInt(await orUnavailable(deps.store.presentRevision())) + 1n;
   const record = create(wire.CredentialRecordSchema, {
     credential: {
       name,
@@ -354,7 +354,7 @@ async function sinksWith(
   { store }: RpcDependencies,
   credential: CredentialName,
 ): Promise<string[]> {
-  const { entries } = await answered(store.list('eventSinks'));
+  const { entries } = await orUnavailable(store.list('eventSinks'));
   return entries.flatMap(({ value }) => {
     const sink = fromBinary(wire.EventSinkRecordSchema, value).eventSink;
     const { target } = sink?.spec ?? {};

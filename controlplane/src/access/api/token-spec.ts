@@ -12,7 +12,7 @@ import { idProblem, isKnown, nameProblem, parseName } from '../../call/names.ts'
 import type { RpcDependencies } from '../../call/ports.ts';
 import { checkRequestId, controlCharacters } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
-import { answered } from '../../records/index.ts';
+import { orUnavailable } from '../../records/index.ts';
 import { firstTokenId } from '../index.ts';
 
 const dayMs = 86_400_000;
@@ -83,7 +83,7 @@ async function checkScope(
     const problem = nameProblem('racks', rack);
     violations.addIf(field, problem);
     if (problem !== undefined) continue;
-    const found = await answered(store.get(storeKey(...rack.split('/'))));
+    const found = await orUnavailable(store.get(storeKey(...rack.split('/'))));
     if (found.kind === 'absent') violations.add(field, `names ${rack}, which does not exist`);
   }
   for (const [index, pool] of pools.slice(0, poolsMax).entries()) {

@@ -38,9 +38,9 @@ import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../.
 import { checkReason } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
 import {
-  answered,
   appliedId,
   hasApplied,
+  orUnavailable,
   readRecord,
   untilWritten,
   withApplied,
@@ -50,7 +50,7 @@ import { controlPlaneVersion } from '../../version.ts';
 import {
   endSignInsOf,
   firstTokenId,
-  isOver,
+  isTokenEnded,
   isUnscoped,
   makeToken,
   methodsFor,
@@ -123,7 +123,7 @@ function warningOf({ clock }: RpcDependencies, record: wire.TokenRecord): string
   if (record.token?.name === `tokens/${firstTokenId}`) {
     return 'never expires; make tokens for people and programs, keep its file away, then delete it';
   }
-  return isOver(record, clock.nowMs()) ? 'has expired' : '';
+  return isTokenEnded(record, clock.nowMs()) ? 'has expired' : '';
 }
 
 async function createToken(deps: RpcDependencies, request: CreateTokenRequest) {
@@ -176,7 +176,7 @@ function scopeOf(token: Token | undefined) {
 }
 
 async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
-  const { entries } = await answered(store.list('tokens'));
+  const { entries } = await orUnavailable(store.list('tokens'));
   if (entries.length < tokensMax) return;
   const message =
     `There are ${entries.length} tokens; at most ${tokensMax} are kept, those that ended ` +
@@ -208,7 +208,7 @@ async function listTokens(deps: RpcDependencies, request: ListTokensRequest) {
 }
 
 async function allTokens({ store }: RpcDependencies): Promise<StoredToken[]> {
-  const { entries } = await answered(store.list('tokens'));
+  const { entries } = await orUnavailable(store.list('tokens'));
   const kept = entries.map(({ value, revision }) => ({
     record: fromBinary(schema, value),
     revision,
@@ -334,7 +334,8 @@ function refuseLast(
   if (deps.otherAdmins === true) return;
   const nowMs = deps.clock.nowMs();
   const others = tokens.filter(
-    ({ record }) => record.token?.name !== name && !isOver(record, nowMs) && isFullAdmin(record),
+    ({ record }) =>
+      record.token?.name !== name && !isTokenEnded(record, nowMs) && isFullAdmin(record),
   );
   const going = others.map(({ record }) => deletions.find((deletion) => isOf(record, deletion)));
   if (going.includes(undefined)) return;

@@ -75,10 +75,10 @@ test('the secret goes before the question, on record; only the asked rack answer
     { case: 'readBmc', value: { id: '1', bmc: { credentialVersion: 3n } } },
   ]);
   expect(notes).toHaveLength(1);
-  reads.took('r2', answer('1'));
-  reads.took('r1', answer('1', 'u2'));
-  reads.took('r1', answer('9'));
-  reads.took('r1', answer('1'));
+  reads.receiveAnswer('r2', answer('1'));
+  reads.receiveAnswer('r1', answer('1', 'u2'));
+  reads.receiveAnswer('r1', answer('9'));
+  reads.receiveAnswer('r1', answer('1'));
   expect(await asked).toMatchObject({ kind: 'answered', read: { reading: { complete: true } } });
   expect(timers).toEqual([]);
 });

@@ -77,7 +77,7 @@ export class BmcReads {
   }
 
   /** An agent has answered. */
-  took(rackId: RackId, read: agent.BmcRead): void {
+  receiveAnswer(rackId: RackId, read: agent.BmcRead): void {
     const waiting = this.#waiting.get(read.id);
     if (waiting?.rackId !== rackId || waiting.hostUid !== read.hostUid) return;
     waiting.end({ kind: 'answered', read });

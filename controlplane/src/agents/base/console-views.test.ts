@@ -76,11 +76,11 @@ test('the secret goes before the question, on record; only the asked rack is hea
   ]);
   expect(notes).toHaveLength(1);
   const waiting = view.next(forever);
-  consoles.took('r2', output({ content: bytesOf('no') }));
-  consoles.took('r1', output({ content: bytesOf('no'), hostUid: 'u2' }));
-  consoles.took('r1', output({ content: bytesOf('no'), id: '9' }));
-  consoles.took('r1', output({ content: new Uint8Array(pieceBytesMax + 1) }));
-  consoles.took('r1', output({ content: bytesOf('GRUB'), state: 99 as ConsoleState }));
+  consoles.receiveOutput('r2', output({ content: bytesOf('no') }));
+  consoles.receiveOutput('r1', output({ content: bytesOf('no'), hostUid: 'u2' }));
+  consoles.receiveOutput('r1', output({ content: bytesOf('no'), id: '9' }));
+  consoles.receiveOutput('r1', output({ content: new Uint8Array(pieceBytesMax + 1) }));
+  consoles.receiveOutput('r1', output({ content: bytesOf('GRUB'), state: 99 as ConsoleState }));
   expect(await waiting).toEqual({
     ...{ kind: 'output', content: bytesOf('GRUB'), droppedBytes: 0n },
     ...{ state: ConsoleState.UNSPECIFIED, message: '' },
@@ -96,10 +96,10 @@ test('a slow viewer loses the oldest bytes and is told; for the agent all were t
   const [slow, quick] = [await open(), await open()];
   const piece = new Uint8Array(pieceBytesMax);
   const pieces = (2 * waitingBytesMax) / pieceBytesMax;
-  consoles.took('r1', output({ state: ConsoleState.HEARD }));
+  consoles.receiveOutput('r1', output({ state: ConsoleState.HEARD }));
   for (let n = 0; n < pieces; n += 1) {
-    consoles.took('r1', output({ content: piece }));
-    consoles.took('r1', output({ id: '2', content: bytesOf(`${n}`) }));
+    consoles.receiveOutput('r1', output({ content: piece }));
+    consoles.receiveOutput('r1', output({ id: '2', content: bytesOf(`${n}`) }));
     const shown = await quick.next(forever);
     expect(shown).toMatchObject({ content: bytesOf(`${n}`), droppedBytes: 0n });
   }
@@ -116,12 +116,13 @@ test('small pieces are bounded by their number, words by their length', async ()
   const { consoles, registry, session, open } = await setUp();
   registry.open(session());
   const view = await open();
-  for (let n = 0; n < 10_000; n += 1) consoles.took('r1', output({ content: bytesOf('x') }));
+  for (let n = 0; n < 10_000; n += 1)
+    consoles.receiveOutput('r1', output({ content: bytesOf('x') }));
   const first = await view.next(forever);
   expect(first).toMatchObject({ droppedBytes: 10_000n - 4_096n });
   const message = 'x'.repeat(100_000);
   const another = await open();
-  consoles.took('r1', output({ id: '2', failure: FailureType.UNSUPPORTED, message }));
+  consoles.receiveOutput('r1', output({ id: '2', failure: FailureType.UNSUPPORTED, message }));
   const failure = { kind: 'failed', failure: FailureType.UNSUPPORTED };
   expect(await another.next(forever)).toEqual({ ...failure, message: message.slice(0, 1_024) });
 });

@@ -118,7 +118,7 @@ export class ConsoleViews {
   }
 
   /** An agent has sent a piece. */
-  took(rackId: RackId, output: agent.ConsoleOutput): void {
+  receiveOutput(rackId: RackId, output: agent.ConsoleOutput): void {
     const session = this.#deps.registry.sessionOf(rackId);
     if (session === undefined) return;
     this.#tellTaken(session, output.content.length);

@@ -37,9 +37,9 @@ export interface SessionDependencies {
   /** Takes the progress of agents with images that they prefetch. */
   readonly prefetched?: PrefetchProgress;
   /** Takes agents' answers about BMCs. */
-  readonly bmcReads?: Pick<BmcReads, 'took'>;
+  readonly bmcReads?: Pick<BmcReads, 'receiveAnswer'>;
   /** Takes the output of consoles. */
-  readonly consoles?: Pick<ConsoleViews, 'took'>;
+  readonly consoles?: Pick<ConsoleViews, 'receiveOutput'>;
   /** Records each secret that is sent. */
   readonly audit?: AuditSink;
   /** Unset: answers are not timed. */

@@ -1,7 +1,7 @@
 /** R10: the directive for each operation that an agent's journal lists. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { agent, type store } from '@rackwright/messages';
-import { descends } from '../../host/index.ts';
+import { isDescendantOf } from '../../host/index.ts';
 
 const { CONTINUE, CANCEL, FORGET } = agent.Directive_Action;
 
@@ -28,7 +28,7 @@ function actionFor(
   // An operation that was not sent to this journal (R9) belongs to a lost life or history, under
   // the same id.
   const sentHere =
-    operationRecord?.sentTo !== undefined && descends(journal, operationRecord.sentTo);
+    operationRecord?.sentTo !== undefined && isDescendantOf(journal, operationRecord.sentTo);
   if (sentHere && operationRecord.operation?.id === operation.operationId)
     return operationRecord.cancelId === '' || ended ? CONTINUE : CANCEL;
   // A settled operation is of no use; if it still runs it must stop, and its end is reported.

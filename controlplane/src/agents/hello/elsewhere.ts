@@ -9,7 +9,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, ReplicaId, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
-import { descends, isSameLife, type LiveSession } from '../../host/index.ts';
+import { isDescendantOf, isSameLife, type LiveSession } from '../../host/index.ts';
 import type { SessionTiming } from '../base/timing.ts';
 
 /** How often a session renews its hint in the rack's record. */
@@ -48,7 +48,7 @@ export function rivalElsewhere(
   // A hint that was not renewed for this long belongs to a replica that has stopped.
   const validUntilMs = timestampMs(sessionTime) + hintIntervalMs + silenceMs(timing);
   if (validUntilMs <= clock.nowMs()) return undefined;
-  if (descends(journal, recorded)) return undefined;
+  if (isDescendantOf(journal, recorded)) return undefined;
   return {
     kind: 'rival',
     text:
@@ -67,7 +67,7 @@ export function rivalHere(
   { clock, timing }: Pick<AskingReplica, 'clock' | 'timing'>,
 ): Rival | undefined {
   if (current.lastMessageMs() + silenceMs(timing) <= clock.nowMs()) return undefined;
-  if (journal !== undefined && descends(journal, current.journal)) {
+  if (journal !== undefined && isDescendantOf(journal, current.journal)) {
     if (!isSameLife(journal, current.journal)) return undefined;
     if (replacesSessionId === current.sessionId) return undefined;
   }

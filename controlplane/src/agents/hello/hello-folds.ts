@@ -5,7 +5,7 @@
 import type { agent, RackId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Hosts } from '../../host/index.ts';
-import { isAway } from '../../records/index.ts';
+import { isStoreUnavailable } from '../../records/index.ts';
 import { runnerFact } from '../base/messages.ts';
 
 export interface FoldingDependencies {
@@ -38,7 +38,7 @@ export async function foldHello(
     if (errors.length === 0) break;
     const fields = { rack: rackId, hosts: failed.length, tries };
     deps.log.warn(fields, 'hosts could not take in a Hello', errors[0]);
-    if (errors.some(isAway)) return 'storeAway';
+    if (errors.some(isStoreUnavailable)) return 'storeAway';
     if (tries >= triesMax || !isLive()) break;
     left = failed;
     await new Promise<void>((resolve) => deps.clock.after(retryDelayMs, resolve));

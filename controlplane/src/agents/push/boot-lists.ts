@@ -23,7 +23,7 @@ import {
   netbootProblem,
   rackIdOf,
 } from '../../host/index.ts';
-import { answered, readShared } from '../../records/index.ts';
+import { orUnavailable, readShared } from '../../records/index.ts';
 import { bootHost, type FleetRegistryAccess, noAccess } from '../base/messages.ts';
 
 /** Hosts that are read at once. */
@@ -67,7 +67,7 @@ export class BootLists {
 
   /** Throws `unavailable`. */
   async of(rackId: RackId): Promise<BootList> {
-    const before = await answered(this.#store.latestRevision());
+    const before = await orUnavailable(this.#store.latestRevision());
     const hostIds = this.#hosts.hostIdsOfRack(rackId).toSorted();
     const access = await this.#access();
     const read: BootHostEntry[] = [];

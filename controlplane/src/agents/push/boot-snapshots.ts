@@ -83,7 +83,7 @@ export class BootSnapshots {
   }
 
   /** A heartbeat came; `fleet` is what the store has now. */
-  heard(fleet: KeptRecord<wire.FleetRecord> | undefined): void {
+  onHeartbeat(fleet: KeptRecord<wire.FleetRecord> | undefined): void {
     const list = this.#list;
     if (list === undefined || !list.hosts.some(({ netboot }) => netboot !== undefined)) return;
     if ((fleet?.revision ?? 0) !== list.access.fleetRevision) return void this.send();

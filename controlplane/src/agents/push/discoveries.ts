@@ -44,7 +44,7 @@ export class Discoveries {
   }
 
   /** A heartbeat came; `rack` and `revision` are what the store has now. */
-  heard(rack: wire.RackRecord | undefined, revision: number): void {
+  onHeartbeat(rack: wire.RackRecord | undefined, revision: number): void {
     const { discovery } = this.#deps;
     if (discovery === undefined) return;
     const generation = BigInt(revision);
@@ -59,7 +59,7 @@ export class Discoveries {
   }
 
   /** Processes a finding after the earlier ones, and acknowledges it (3). */
-  found(finding: agent.Discovered): void {
+  receiveFinding(finding: agent.Discovered): void {
     if (this.#waiting.length >= findingsWaitingMax) return;
     const nowMs = this.#deps.clock.nowMs();
     if (this.#quotas.of(this.#rackId, nowMs).tryTake(1, nowMs) > 0) return;

@@ -41,7 +41,7 @@ export class Forgetting {
   }
 
   /** The agent has confirmed: the fence is lifted, and hosts that waited for it go on. */
-  async confirmed(uid: HostUid): Promise<void> {
+  async confirm(uid: HostUid): Promise<void> {
     const { fleetView, log, hosts } = this.#deps;
     if (!(await takeTombstone(this.#deps, this.#rackId, uid))) return;
     log.info({ rack: this.#rackId, uid }, 'the agent has forgotten a host removed by force');

@@ -71,7 +71,7 @@ export class PowerSyncs {
   }
 
   /** A heartbeat came; `rack` and `revision` are what the store has now. */
-  heard(rack: wire.RackRecord | undefined, revision: number): void {
+  onHeartbeat(rack: wire.RackRecord | undefined, revision: number): void {
     const other = periodMsOf(rack) !== this.#sent?.periodMs;
     const news = revision !== this.#readAtRevision;
     const late = this.#deps.clock.nowMs() - this.#readAtMs >= recheckMs;

@@ -58,7 +58,7 @@ export class Prefetches {
   }
 
   /** A heartbeat came; `rack` and `fleet` are what the store has now. */
-  heard(rack: wire.RackRecord | undefined, fleet: wire.FleetRecord | undefined): void {
+  onHeartbeat(rack: wire.RackRecord | undefined, fleet: wire.FleetRecord | undefined): void {
     const list = rack?.prefetchedImages ?? [];
     const nowMs = this.#deps.clock.nowMs();
     const { registries = [], internalAddresses = [] } = fleet?.fleet?.spec ?? {};
@@ -83,7 +83,7 @@ export class Prefetches {
   }
 
   /** The agent reports its progress (3). */
-  took({ reference, architecture, netboot, ...progress }: agent.ImagePrefetched): void {
+  receiveProgress({ reference, architecture, netboot, ...progress }: agent.ImagePrefetched): void {
     const named = { reference, architecture, netboot };
     if (!this.#list.some((each) => imageKey(each) === imageKey(named))) return;
     const { fetchedBytes, allBytes, done } = progress;

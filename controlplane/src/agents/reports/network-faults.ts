@@ -43,7 +43,7 @@ export class NetworkFaults {
     this.#rackId = rackId;
   }
 
-  heard(faults: agent.NetworkFaults): void {
+  receive(faults: agent.NetworkFaults): void {
     this.#heard = create(agent.NetworkFaultsSchema, { faults: faults.faults.slice(0, faultsMax) });
   }
 

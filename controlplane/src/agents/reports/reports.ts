@@ -5,7 +5,7 @@
 import type { agent, HostId, OperationId, RackId } from '@rackwright/messages';
 import { type Clock, type CrashPoint, errorText, type Log } from '@rackwright/platform';
 import type { Hosts } from '../../host/index.ts';
-import { isAway, isBusy } from '../../records/index.ts';
+import { isBusy, isStoreUnavailable } from '../../records/index.ts';
 import type { AcknowledgementMeter } from '../base/acknowledgement.ts';
 import type { SlotOver } from '../base/rack-slots.ts';
 import type { SessionSink } from '../base/sink.ts';
@@ -37,7 +37,7 @@ export class Reports {
   }
 
   /** Hello has announced a final report of this operation. */
-  announced(operationId: OperationId): void {
+  noteAnnounced(operationId: OperationId): void {
     this.#awaited.add(operationId);
   }
 
@@ -95,7 +95,7 @@ export class Reports {
     error: unknown,
   ): Promise<void> {
     const { log, hosts } = this.#deps;
-    if (isAway(error) || isBusy(error) || hostId === undefined) throw error;
+    if (isStoreUnavailable(error) || isBusy(error) || hostId === undefined) throw error;
     const fields = { rack: this.#rackId, host: hostId, operation: report.operationId };
     log.error(fields, 'a report cannot be folded in', error);
     if (report.operationId === '') return;

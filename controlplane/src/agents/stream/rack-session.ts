@@ -36,8 +36,8 @@ import { Forgetting } from '../push/forgetting.ts';
 import { GivenSecrets } from '../push/given-secrets.ts';
 import { PowerSyncs } from '../push/power-sync.ts';
 import { Prefetches } from '../push/prefetches.ts';
-import { heardLog } from '../reports/heard-log.ts';
 import { NetworkFaults } from '../reports/network-faults.ts';
+import { receiveLog } from '../reports/receive-log.ts';
 import { Reports } from '../reports/reports.ts';
 import type { SharedBySessions } from './shared.ts';
 
@@ -123,10 +123,10 @@ export class RackSession {
     }
     this.#isSettled ||= isBackLongEnough;
     if (message.case === 'heartbeat') this.#quietMs = quietMs(message.value, this.#deps.timing);
-    await this.#heard(message);
+    await this.#handle(message);
   }
 
-  async #heard(message: agent.SessionRequest['message']): Promise<void> {
+  async #handle(message: agent.SessionRequest['message']): Promise<void> {
     switch (message.case) {
       case 'heartbeat':
         await this.#renewLease(message.value);
@@ -135,33 +135,33 @@ export class RackSession {
         await this.#withSlot((over) => this.#reports.fold(message.value, over));
         return;
       case 'hostForgotten':
-        await this.#withSlot((over) => this.#forgotten(message.value.hostUid).finally(over));
+        await this.#withSlot((over) => this.#handleForgotten(message.value.hostUid).finally(over));
         return;
       case 'powerDigest':
         await this.#withSlot((over) => this.#foldDigest(message.value, over));
         return;
       case 'discovered':
-        this.#discoveries.found(message.value);
+        this.#discoveries.receiveFinding(message.value);
         return;
       case 'stepLog':
-        await heardLog(this.#deps, this.#rackId, message.value, (work) => this.#withSlot(work));
+        await receiveLog(this.#deps, this.#rackId, message.value, (work) => this.#withSlot(work));
         return;
       case 'imagePrefetched':
-        this.#prefetches.took(message.value);
+        this.#prefetches.receiveProgress(message.value);
         return;
       case 'networkFaults':
-        this.#faults.heard(message.value);
+        this.#faults.receive(message.value);
         return;
       case 'bmcRead':
-        if (this.#isLive()) this.#deps.bmcReads?.took(this.#rackId, message.value);
+        if (this.#isLive()) this.#deps.bmcReads?.receiveAnswer(this.#rackId, message.value);
         return;
       case 'consoleOutput':
-        if (this.#isLive()) this.#deps.consoles?.took(this.#rackId, message.value);
+        if (this.#isLive()) this.#deps.consoles?.receiveOutput(this.#rackId, message.value);
         return;
       case 'snapshotApplied':
         return;
       case 'trustApplied':
-        await this.#applied(message.value);
+        await this.#handleTrustApplied(message.value);
         return;
       default:
         this.#noteUnexpected(message.case ?? 'of an unknown kind');
@@ -169,7 +169,7 @@ export class RackSession {
   }
 
   /** Written no faster than authorities are created and removed. */
-  async #applied(applied: agent.TrustApplied): Promise<void> {
+  async #handleTrustApplied(applied: agent.TrustApplied): Promise<void> {
     await this.#shared.trustWrites.wait(this.#rackId, this.#deps.clock);
     const write = async () => {
       const trustedCaSha256 = await trustedBy(applied, this.#deps.trust);
@@ -339,7 +339,7 @@ export class RackSession {
   ): Promise<void> {
     for (const { operationId, state, answered } of hello.operations) {
       const isEnded = state === agent.JournalledOperation_State.ENDED;
-      if (isEnded && !answered) this.#reports.announced(operationId);
+      if (isEnded && !answered) this.#reports.noteAnnounced(operationId);
     }
     const value = await welcomeTo(this.#deps, hello, {
       ...{ rackId: this.#rackId, sessionId, journal, isGuarded, lostRevisions },
@@ -371,26 +371,26 @@ export class RackSession {
       return;
     }
     for (const message of renewalOf(heartbeat, asOf, timing)) this.#sink.send(message);
-    this.#powerSyncs.heard(rack?.record, revision);
-    this.#discoveries.heard(rack?.record, revision);
-    this.#prefetches.heard(rack?.record, fleet?.record);
-    this.#snapshots.heard(fleet);
+    this.#powerSyncs.onHeartbeat(rack?.record, revision);
+    this.#discoveries.onHeartbeat(rack?.record, revision);
+    this.#prefetches.onHeartbeat(rack?.record, fleet?.record);
+    this.#snapshots.onHeartbeat(fleet);
     this.#askToForget(rack?.record.tombstones ?? []);
     await this.#faults.write();
     await this.#hint.renew(rack?.record);
   }
 
   /** Another replica may have removed a host by force, and a push may have been lost. */
-  #askToForget(tombstones: readonly string[]): void {
+  #askToForget(tombstones: readonly HostUid[]): void {
     for (const hostUid of this.#forgetting.due(tombstones, this.#deps.clock.nowMs())) {
       this.#sink.send({ case: 'forget', value: create(agent.ForgetSchema, { hostUid }) });
     }
   }
 
-  async #forgotten(hostUid: HostUid): Promise<void> {
+  async #handleForgotten(hostUid: HostUid): Promise<void> {
     const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
     if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
-    await this.#forgetting.confirmed(hostUid);
+    await this.#forgetting.confirm(hostUid);
   }
 
   /** The hosts whose power the agent is to poll, once it is welcome. */

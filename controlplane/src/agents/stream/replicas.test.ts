@@ -315,7 +315,7 @@ test('an observer hears of an agent that connects, and of progress, until it can
   const { hosts } = replica;
   const told: string[] = [];
   const cancel = hosts.onServedChange({
-    agentChanged: (rackId) => told.push(`${rackId} ${hosts.agentConnected(rackId)}`),
+    agentChanged: (rackId) => told.push(`${rackId} ${hosts.isAgentConnected(rackId)}`),
     progressChanged: (hostId) => told.push(`${hostId} ${hosts.progressOf(hostId)?.percent}`),
   });
   const plain = await connectAgent(rig, replica);

@@ -46,7 +46,7 @@ describe('a session', () => {
     expect(early.ended).toBe(true);
     const nameless = await connectAgent(rig, replica, { journal: { id: '' } });
     expect(refusals(nameless)).toEqual(['badHello']);
-    expect(replica.hosts.agentConnected('r1')).toBe(false);
+    expect(replica.hosts.isAgentConnected('r1')).toBe(false);
   });
 
   test('has its lease renewed with every heartbeat, unless the store is away', async () => {
@@ -70,7 +70,7 @@ describe('a session', () => {
     expect(old.ended).toBe(true);
     await next.heartbeat();
     expect(next.of('leaseRenewal')).toHaveLength(1);
-    expect(replica.hosts.agentConnected('r1')).toBe(true);
+    expect(replica.hosts.isAgentConnected('r1')).toBe(true);
   });
 
   test('a session that was replaced and does not hear of it has no powers left', async () => {
@@ -97,7 +97,7 @@ describe('a session', () => {
     expect(plain.received.map((message) => message.case)).toEqual(['welcome']);
     await plain.cut();
     await rig.advance(1_000);
-    expect(replica.hosts.agentConnected('r1')).toBe(false);
+    expect(replica.hosts.isAgentConnected('r1')).toBe(false);
     expect(rig.rack()?.sessionReplica).toBe('');
     expect(rig.status().run?.phase).toBe(RunPhase.WAITING);
   });
@@ -274,7 +274,7 @@ describe('a session whose rack is no longer its own', () => {
       await plain.heartbeat();
       expect(plain.of('leaseRenewal')).toHaveLength(1);
       expect(plain.ended).toBe(true);
-      expect(replica.hosts.agentConnected('r1')).toBe(false);
+      expect(replica.hosts.isAgentConnected('r1')).toBe(false);
       expect(await connectAgent(rig, replica)).toBeDefined();
     },
   );

@@ -14,7 +14,7 @@ import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPageToken, parsePageToken } from '../../call/position.ts';
 import { Violations } from '../../call/violations.ts';
 import type { FilterFields } from '../../filter/index.ts';
-import { answered } from '../../records/index.ts';
+import { orUnavailable } from '../../records/index.ts';
 import { type AuditSearch, searchAudit } from '../index.ts';
 
 const filterCharsMax = 256;
@@ -52,7 +52,7 @@ async function listAuditRecords(
   const before = token === '' ? undefined : Number(token);
   const isSeen = await auditVisibility(fleetView, principal.scope);
   const isWanted = (record: AuditRecord) => isSeen(record) && matches(record);
-  const page = await answered(searchAudit(store.log, search, size, before, isWanted));
+  const page = await orUnavailable(searchAudit(store.log, search, size, before, isWanted));
   const nextPageToken =
     page.before === undefined ? '' : formatPageToken(store, filter, String(page.before));
   return { records: [...page.records], nextPageToken };

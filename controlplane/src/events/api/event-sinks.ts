@@ -34,9 +34,9 @@ import { checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
 import { readFleet } from '../../host/index.ts';
 import {
-  answered,
   deleteRecord,
   hasApplied,
+  orUnavailable,
   readRecord,
   untilWritten,
   withApplied,
@@ -147,7 +147,7 @@ async function checkSpec(deps: RpcDependencies, sink: EventSink): Promise<void> 
 }
 
 async function exists({ store }: RpcDependencies, name: string): Promise<boolean> {
-  return (await answered(store.get(storeKey(...name.split('/'))))).kind === 'found';
+  return (await orUnavailable(store.get(storeKey(...name.split('/'))))).kind === 'found';
 }
 
 async function createSink(
@@ -168,7 +168,7 @@ async function createSink(
   const key = sinkKey(name);
   const made = await readRecord(store, schema, key);
   if (made !== undefined) return sameSink(deps, made, requestId, name);
-  const { entries } = await answered(store.list('eventSinks', { limit: sinksMax }));
+  const { entries } = await orUnavailable(store.list('eventSinks', { limit: sinksMax }));
   if (entries.length >= sinksMax) {
     throw failedPrecondition(
       'TOO_MANY_EVENT_SINKS',
@@ -177,7 +177,7 @@ async function createSink(
   }
   Object.assign(eventSink, { uid: randomId(random), createTime: time, updateTime: time });
   // The sink gets every change after this revision.
-  const beginRevision = asRevision(await answered(store.latestRevision()));
+  const beginRevision = asRevision(await orUnavailable(store.latestRevision()));
   const requestIds = withApplied([], requestId);
   const record = create(schema, { eventSink, requestIds, beginRevision });
   if (request.validateOnly) return present(deps, record, 0);

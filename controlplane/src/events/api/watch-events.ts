@@ -15,7 +15,7 @@ import {
 import { StoreError } from '@rackwright/store';
 import { filterOf } from '../../call/filtering.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
-import { answered } from '../../records/index.ts';
+import { orUnavailable } from '../../records/index.ts';
 import { gapOf } from '../derive/derive.ts';
 import { eventFields, isWanted } from '../event-fields.ts';
 import { eventFeed, type FedChange } from '../feed.ts';
@@ -45,7 +45,7 @@ async function* watchEvents(
 ): AsyncGenerator<Response, void, undefined> {
   const filter = filterOf(eventFields, request.filter);
   const asked = positionsOf(request.position);
-  const now = await answered(store.latestRevision());
+  const now = await orUnavailable(store.latestRevision());
   let positions = asked ?? positionsFrom(store, now);
   if (positions.incarnation !== store.incarnation) {
     // After a restore, revisions are reused: earlier events under them do not count.

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Event, type EventId, type SinkUid, store as wire } from '@rackwright/messages';
 import { type Entry, LIST_PAGE_MAX, type StateStore, storeKey } from '@rackwright/store';
-import { answered, listingsOf, sharedRecordOf, writeRecord } from '../../records/index.ts';
+import { listingsOf, orUnavailable, sharedRecordOf, writeRecord } from '../../records/index.ts';
 
 const schema = wire.DeadLetterRecordSchema;
 
@@ -25,7 +25,7 @@ export async function deadLettersOf(
   sinkUid: SinkUid,
 ): Promise<readonly Entry[]> {
   const list = (page: Parameters<StateStore['list']>[1]) =>
-    answered(store.list(deadLettersBelow(sinkUid), page));
+    orUnavailable(store.list(deadLettersBelow(sinkUid), page));
   const entries: Entry[] = [];
   for await (const page of listingsOf(list, { limit: LIST_PAGE_MAX })) {
     entries.push(...page.entries);

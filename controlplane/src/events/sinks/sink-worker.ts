@@ -19,7 +19,7 @@ import {
 import { type Log, pause } from '@rackwright/platform';
 import type { StoreRevision } from '@rackwright/store';
 import type { Filter } from '../../filter/index.ts';
-import { deleteRecord, isAway, writeRecord } from '../../records/index.ts';
+import { deleteRecord, isStoreUnavailable, writeRecord } from '../../records/index.ts';
 import { gapOf, type TracedEvent } from '../derive/derive.ts';
 import { isWanted } from '../event-fields.ts';
 import { eventFeed } from '../feed.ts';
@@ -75,7 +75,7 @@ export class SinkWorker {
       try {
         await this.#deliverOnce();
       } catch (error) {
-        if (!isAway(error))
+        if (!isStoreUnavailable(error))
           log.warn({ sink }, 'events are not delivered; it is tried again', error);
         await pause(clock, retryDelayMs, this.#signal);
       }
@@ -166,7 +166,8 @@ class Delivery {
     await this.#cursor.release().catch((error: unknown) => {
       // Another replica takes the cursor when its ownership is over.
       const { sinkId: sink } = this.#sink;
-      if (!isAway(error)) this.#parts.log.warn({ sink }, 'the cursor cannot be released', error);
+      if (!isStoreUnavailable(error))
+        this.#parts.log.warn({ sink }, 'the cursor cannot be released', error);
     });
   }
 

@@ -30,7 +30,7 @@ interface RequestText {
   readonly many: string;
 }
 
-export function refusalOf(
+export function bmcRefusal(
   asked: Exclude<BmcReadResult | ConsoleViewResult, { readonly kind: 'answered' | 'open' }>,
   { name, spec }: Host,
   { verb, many }: RequestText,

@@ -32,11 +32,11 @@ import type { RpcDependencies } from '../../call/ports.ts';
 import { checkLabels, checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
 import {
-  answered,
   appliedId,
   copyOf,
   deleteRecord,
   hasApplied,
+  orUnavailable,
   withApplied,
   writeShared,
 } from '../../records/index.ts';
@@ -47,7 +47,7 @@ import {
   fencesAround,
   isCreation,
   type ReserveOutcome,
-  release,
+  releaseReserved,
   reserve,
   reservedValues,
 } from '../index.ts';
@@ -105,14 +105,14 @@ export async function createHost(
   const key = hostKey(request.hostId);
   const written = await writeShared(deps, wire.HostRecordSchema, key, record, 'absent');
   if (written.kind === 'conflict') {
-    await release(deps, holder, values);
+    await releaseReserved(deps, holder, values);
     const rival = await readHost(deps, request.hostId);
     if (rival === undefined) throw alreadyExists(`${holder.name} was made and removed meanwhile.`);
     return sameRequest(request, rival);
   }
   if (!(await confirm(deps, holder, values))) {
     await takeBack(deps, request.hostId, holder.uid);
-    await release(deps, holder, values);
+    await releaseReserved(deps, holder, values);
     throw alreadyExists(
       `Another host took one of the addresses of ${holder.name} at the same moment. Try again.`,
     );
@@ -192,7 +192,7 @@ async function exists(
   collection: string,
   id: string,
 ): Promise<boolean> {
-  return (await answered(store.get(storeKey(collection, id)))).kind === 'found';
+  return (await orUnavailable(store.get(storeKey(collection, id)))).kind === 'found';
 }
 
 async function checkRequest(deps: CreationDependencies, request: CreateHostRequest): Promise<void> {

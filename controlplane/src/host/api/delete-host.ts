@@ -16,7 +16,7 @@ import { type RpcDependencies, requester } from '../../call/ports.ts';
 import { revisionOfEtag } from '../../call/position.ts';
 import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
-import { answered, hasApplied } from '../../records/index.ts';
+import { hasApplied, orUnavailable } from '../../records/index.ts';
 import { removed, transit } from '../pass/transitions.ts';
 
 /** Handles one DeleteHost. */
@@ -75,7 +75,7 @@ export async function idsBefore(
 }
 
 async function lastRecord({ store }: Pick<RpcDependencies, 'store'>, hostId: HostId) {
-  const changes = await answered(store.history(hostKey(hostId)));
+  const changes = await orUnavailable(store.history(hostKey(hostId)));
   const last = changes.findLast((change) => change.kind === 'put');
   if (last === undefined) return undefined;
   return { record: hostRecordOf(last), revision: last.revision };

@@ -20,7 +20,7 @@ import {
   violatedFields,
 } from '../../services/rpc.fixture.ts';
 import { hasAllReservations } from '../fleet/reservations.ts';
-import { release, reservedValues } from '../index.ts';
+import { releaseReserved, reservedValues } from '../index.ts';
 
 let fixture: Fixture;
 let hosts: Fixture['hosts'];
@@ -254,7 +254,7 @@ describe('UpdateHost', () => {
     const put = store.put.bind(store);
     vi.spyOn(store, 'put').mockImplementation(async (...given) => {
       const isHost = given[0] === storeKey('hosts', 'h1');
-      if (isHost) await release({ store }, { name: 'hosts/h1', uid }, reservedValues(spec));
+      if (isHost) await releaseReserved({ store }, { name: 'hosts/h1', uid }, reservedValues(spec));
       return put(...given);
     });
     const updateMask = { paths: ['spec.boot_macs'] };

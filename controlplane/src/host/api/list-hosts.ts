@@ -23,7 +23,7 @@ import {
 } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
-import { includes, isUnscoped, locationsOf, poolLabel } from '../../access/index.ts';
+import { isInScope, isUnscoped, locationsOf, poolLabel } from '../../access/index.ts';
 import { filterOf, orderOf, type SortedRows, sortedPage } from '../../call/filtering.ts';
 import { hostKey, presentHost, readFacts } from '../../call/host-view.ts';
 import { entriesOf, inSlices, listPage, type Page, pageOf, sliceMs } from '../../call/paging.ts';
@@ -39,7 +39,7 @@ import {
   textsOf,
 } from '../../filter/index.ts';
 import { type HostRow, rowOf } from '../../fleet-view/index.ts';
-import { answered, idOfKey, sharedRecordOf } from '../../records/index.ts';
+import { idOfKey, orUnavailable, sharedRecordOf } from '../../records/index.ts';
 import { hostFields } from './host-fields.ts';
 
 /** Rows between two reads of the clock. */
@@ -199,7 +199,7 @@ export async function* rowsMatching(
     if (row.kind !== 'host') continue;
     if (rack !== undefined && row.rack !== rack) continue;
     const location = { rack: row.rack, pool: row.labels[poolLabel] ?? '' };
-    if (includes(principal.scope, location) && filter.matches(row)) found.push(row);
+    if (isInScope(principal.scope, location) && filter.matches(row)) found.push(row);
   }
   yield found;
 }
@@ -215,7 +215,7 @@ function sortedHosts(
     order,
     nameOf: ({ hostId }) => hostId,
     read: async ({ hostId }) => {
-      const entry = await answered(store.get(hostKey(hostId)));
+      const entry = await orUnavailable(store.get(hostKey(hostId)));
       if (entry.kind !== 'found') return undefined;
       const item = await read(entry);
       return item && { item, bytes: entry.value.byteLength };

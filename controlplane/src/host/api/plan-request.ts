@@ -39,7 +39,7 @@ export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): P
 }
 
 /** The planned run, with the image by its digest: a tag is resolved once. */
-export async function resolvedPlan(
+export async function resolvePlan(
   deps: RpcDependencies,
   asked: PlanRunRequest,
 ): Promise<PlanRunRequest> {

@@ -33,7 +33,7 @@ import { hasApplied, idOf } from '../../records/index.ts';
 import { startPlanned, wasStartedBy } from '../../workflow/index.ts';
 import { type DraftPlan, planChangedText, planFor, type Refusal } from '../index.ts';
 import { answeredBefore, lastSeen } from './delete-host.ts';
-import { askedPlan, forHost, plainRequest, resolvedPlan, workflowOf } from './plan-request.ts';
+import { askedPlan, forHost, plainRequest, resolvePlan, workflowOf } from './plan-request.ts';
 
 /** The service over these dependencies. */
 export function createPlanService(deps: RpcDependencies): BoundService {
@@ -46,7 +46,7 @@ export function createPlanService(deps: RpcDependencies): BoundService {
 
 async function planRun(deps: RpcDependencies, request: PlanRunRequest): Promise<Plan> {
   const hostId = requireName('hosts', request.parent, 'parent');
-  const asked = await resolvedPlan(deps, request);
+  const asked = await resolvePlan(deps, request);
   const draft = await draftOf(deps, hostId, asked);
   const plan = await keepPlan(deps, request.parent, draft);
   return withUsualDurations(deps, hostId, plan, asked);

@@ -20,7 +20,7 @@ import { parseName, requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { Violations } from '../../call/violations.ts';
 import { accessTo } from '../index.ts';
-import { bmcFailed, messageCharactersMax, notVerified, refusalOf } from './bmc-refusal.ts';
+import { bmcFailed, bmcRefusal, messageCharactersMax, notVerified } from './bmc-refusal.ts';
 
 const entriesMax = 200;
 const entriesUsual = 50;
@@ -70,7 +70,7 @@ function readingIn(
 ): BmcReadingInit {
   if (asked.kind === 'answered') return answerOf(asked.read, host.name, nowMs);
   const verb = `read ${enumWord(BmcReadKindSchema, kind) ?? 'that'} of BMCs`;
-  throw refusalOf(asked, host, { verb, many: 'reads of BMCs' });
+  throw bmcRefusal(asked, host, { verb, many: 'reads of BMCs' });
 }
 
 function answerOf(

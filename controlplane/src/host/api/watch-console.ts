@@ -18,7 +18,7 @@ import { readHost } from '../../call/host-view.ts';
 import { parseName, requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { accessTo } from '../index.ts';
-import { bmcFailed, notVerified, refusalOf } from './bmc-refusal.ts';
+import { bmcFailed, bmcRefusal, notVerified } from './bmc-refusal.ts';
 
 /** How often the host's existence and the caller's rights are checked. */
 export const checkIntervalMs = 30_000;
@@ -59,7 +59,7 @@ async function openView(deps: RpcDependencies, host: Host): Promise<View> {
   const asked = { ...question, expectedIdentity: identity };
   const opened = (await deps.consoles?.open(rackId, asked)) ?? { kind: 'noAgent' };
   if (opened.kind === 'open') return opened.view;
-  throw refusalOf(opened, host, { verb: 'show consoles', many: 'views of consoles' });
+  throw bmcRefusal(opened, host, { verb: 'show consoles', many: 'views of consoles' });
 }
 
 async function* shownBy(

@@ -36,11 +36,11 @@ import { formatPosition, revisionOfPosition } from '../../call/position.ts';
 import type { Filter } from '../../filter/index.ts';
 import { type HostRow, rowOf } from '../../fleet-view/index.ts';
 import {
-  answered,
   idOf,
   idOfKey,
   isDirectlyBelow,
   listingsOf,
+  orUnavailable,
   sharedRecordOf,
 } from '../../records/index.ts';
 import { hostFields } from './host-fields.ts';
@@ -90,7 +90,7 @@ async function* begin(
   const { store } = watching.deps;
   if (position !== '') return revisionOfPosition(store, position);
   if (!watching.isResumed) return yield* sendPresent(watching);
-  const from = await answered(store.latestRevision());
+  const from = await orUnavailable(store.latestRevision());
   yield { kind: Kind.SYNCED, position: formatPosition(store, from) };
   return from;
 }
@@ -118,7 +118,7 @@ async function* sendPresent(
   const { deps, only } = watching;
   if (only === undefined && !isUnscoped(deps.principal.scope)) return yield* sendVisible(watching);
   const below = only === undefined ? 'hosts' : hostKey(only);
-  const read = (page: ListPage) => answered(deps.store.list(below, page));
+  const read = (page: ListPage) => orUnavailable(deps.store.list(below, page));
   let from: StoreRevision | undefined;
   for await (const { entries, before } of listingsOf(read, { limit: pageHosts })) {
     from ??= before;
@@ -129,7 +129,7 @@ async function* sendPresent(
       }
     }
   }
-  from ??= await answered(deps.store.latestRevision());
+  from ??= await orUnavailable(deps.store.latestRevision());
   yield { kind: Kind.SYNCED, position: formatPosition(deps.store, from) };
   return from;
 }
@@ -142,7 +142,7 @@ async function* sendVisible(
   watching: Watching,
 ): AsyncGenerator<Response, StoreRevision, undefined> {
   const { deps, filter } = watching;
-  const from = await answered(deps.store.latestRevision());
+  const from = await orUnavailable(deps.store.latestRevision());
   await deps.fleetView.caughtUp();
   for await (const entry of entriesMatching(deps, { filter })) {
     yield* sendHost(watching, idOfKey(entry.key), entry, '');
@@ -159,7 +159,7 @@ async function* sendChange(
   const position = formatPosition(deps.store, change.revision);
   const ofFacts = idBelow('facts', change.key);
   if (ofFacts !== undefined && isWatched(watching, ofFacts)) {
-    const found = await answered(deps.store.get(hostKey(ofFacts)));
+    const found = await orUnavailable(deps.store.get(hostKey(ofFacts)));
     if (found.kind === 'found') yield* sendHost(watching, ofFacts, found, position);
     return;
   }
@@ -217,7 +217,7 @@ async function* sendServed(watching: Watching): AsyncGenerator<Response, void, u
   for (const hostId of sent.takeChanged()) {
     const known = await changedOf(hostId);
     if (known === undefined) continue;
-    const found = await answered(deps.store.get(hostKey(hostId)));
+    const found = await orUnavailable(deps.store.get(hostKey(hostId)));
     if (found.kind === 'found') yield* sendHost(watching, hostId, found, '');
     // The store has read less than was sent: the next tick tries again.
     if (sent.get(hostId) === known) sent.progressChanged(hostId);
@@ -226,7 +226,7 @@ async function* sendServed(watching: Watching): AsyncGenerator<Response, void, u
 
 function servedKey({ hosts }: WatchDependencies, hostId: HostId, rackId: RackId): string {
   const progress = hosts.progressOf(hostId);
-  return `${hosts.agentConnected(rackId)} ${progress?.percent} ${progress?.text}`;
+  return `${hosts.isAgentConnected(rackId)} ${progress?.percent} ${progress?.text}`;
 }
 
 function isWatched({ only }: Watching, hostId: HostId): boolean {

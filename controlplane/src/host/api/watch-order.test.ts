@@ -52,7 +52,7 @@ test('a host that was read at a newer revision ignores older changes that come l
   const observers: ServedObserver[] = [];
   const served: { progress?: Progress } = {};
   const hosts = {
-    agentConnected: () => true,
+    isAgentConnected: () => true,
     progressOf: () => served.progress,
     queuePosition: () => undefined,
     onServedChange: (observer: ServedObserver) => {
@@ -113,7 +113,7 @@ function tickedWatch(store: StateStore) {
   const away = new Set<string>();
   const asked: string[] = [];
   const hosts = {
-    agentConnected: (rackId: RackId) => !away.has(rackId),
+    isAgentConnected: (rackId: RackId) => !away.has(rackId),
     progressOf: (hostId: HostId) => {
       asked.push(hostId);
       const percent = percents.get(hostId);
@@ -181,7 +181,7 @@ test('a host that is replaced between two pages is not reported as deleted after
   };
   const clock = { nowMs: () => 0, suspendAwareMs: () => 0, after: () => () => undefined };
   const hosts = {
-    agentConnected: () => true,
+    isAgentConnected: () => true,
     progressOf: () => undefined,
     queuePosition: () => undefined,
     onServedChange: () => () => undefined,

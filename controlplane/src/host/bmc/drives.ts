@@ -12,7 +12,7 @@ import {
   StorageSource,
 } from '@rackwright/messages';
 import type { Pass, PassView } from '../pass/pass.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 
 /** The most drives of one list: facts are one bounded record. */
 const drivesMax = 256;
@@ -43,15 +43,15 @@ function bounded({ available, complete, unavailableReason, drives }: BmcDriveLis
   return create(BmcDriveListSchema, {
     available,
     complete: complete && drives.length <= drivesMax,
-    unavailableReason: cut(unavailableReason, textMax),
+    unavailableReason: truncate(unavailableReason, textMax),
     drives: drives.slice(0, drivesMax).map(({ name, model, serial, detail, sizeBytes }) =>
       create(StorageSignSchema, {
         source: StorageSource.BMC,
         kind: StorageSignKind.DRIVE,
-        name: cut(name, textMax),
-        model: cut(model, textMax),
-        serial: cut(serial, textMax),
-        detail: cut(detail, textMax),
+        name: truncate(name, textMax),
+        model: truncate(model, textMax),
+        serial: truncate(serial, textMax),
+        detail: truncate(detail, textMax),
         sizeBytes,
       }),
     ),

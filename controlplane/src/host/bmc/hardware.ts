@@ -11,7 +11,7 @@ import {
   hasFault,
 } from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { causedBy, type Pass } from '../pass/pass.ts';
+import { type Pass, recordCause } from '../pass/pass.ts';
 
 export const hardwareCritical = 'hardwareCritical';
 
@@ -23,14 +23,14 @@ export function foldHardware(pass: Pass, { level, message }: HardwareHealth): vo
       const text = message === '' ? '' : `: ${message}`;
       const finding = `its BMC says that its hardware is critical${text}`;
       setFault(pass, hardwareCritical, finding, { severity: FaultSeverity.WARNING });
-      if (!present) causedBy(pass, actors.agent, `${hardwareCritical}: ${finding}`);
+      if (!present) recordCause(pass, actors.agent, `${hardwareCritical}: ${finding}`);
       return;
     }
     case HealthLevel.OK:
     case HealthLevel.WARNING:
       if (!present) return;
       clearFault(pass, hardwareCritical);
-      causedBy(pass, actors.agent, `${hardwareCritical} is over`);
+      recordCause(pass, actors.agent, `${hardwareCritical} is over`);
       return;
     case HealthLevel.UNSPECIFIED:
       return;

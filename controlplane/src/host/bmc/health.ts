@@ -20,7 +20,7 @@ import {
 } from '@rackwright/messages';
 import { policyOfFailure } from '../pass/failure-policy.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { causedBy, type Pass, type PassView } from '../pass/pass.ts';
+import { type Pass, type PassView, recordCause } from '../pass/pass.ts';
 
 export const bmcUnreachable = 'bmcUnreachable' satisfies BmcFault;
 /** The next message of the runner clears it; the end of a run clears it, too. */
@@ -126,13 +126,13 @@ function setBmcFault(pass: Pass, type: BmcFault, message: string, since?: Timest
   const passing = type === bmcUnreachable || type === bmcBusy;
   const severity = present?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
   setFault(pass, type, message, { severity, since });
-  if (present === undefined) causedBy(pass, actors.agent, `${type}: ${message}`);
+  if (present === undefined) recordCause(pass, actors.agent, `${type}: ${message}`);
 }
 
 function endFault(pass: Pass, type: BmcFault): void {
   if (!hasFault(pass.status.faults, type)) return;
   clearFault(pass, type);
-  causedBy(pass, actors.agent, `${type} is over`);
+  recordCause(pass, actors.agent, `${type} is over`);
 }
 
 /** In our own time: the agent's clock may differ, but the duration does not. */

@@ -28,17 +28,17 @@ import { endpointText } from '../bmc/endpoint.ts';
 import { isByHand, isOtherSwitch } from '../bmc/protocols.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith } from '../life/busy.ts';
-import { mayTryAgain, noteMissingNeeds, waitsForReview } from '../life/goal.ts';
+import { holdForReview, mayTryAgain, noteMissingNeeds } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
 import {
   activeRun,
-  causedBy,
   currentStep,
   now,
   type Pass,
   type PassView,
+  recordCause,
   runName,
 } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
@@ -77,7 +77,7 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
   delete record.lookFirstSince;
   status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(pass), mode });
   const forced = mode === DeletionMode.FORCE ? ' by force' : '';
-  if (reason !== '') causedBy(pass, by.actor, `to be removed${forced}: ${reason}`);
+  if (reason !== '') recordCause(pass, by.actor, `to be removed${forced}: ${reason}`);
   const run = activeRun(status);
   // A host provisioned before landings were recorded, or with a provision in progress.
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
@@ -128,7 +128,7 @@ export function cancelDelete(pass: Pass, reason: string, by: Requester): Refusal
   delete status.deletion;
   delete status.backoff;
   delete record.plannedDeletion;
-  causedBy(pass, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
+  recordCause(pass, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
   const run = activeRun(status);
   if (run !== undefined && isOfDeletion(run))
     abortFor(pass, run, 'the deletion was taken back', by);
@@ -156,16 +156,16 @@ export function driveDeletion(pass: Pass): boolean {
     startStage(pass);
     return true;
   }
-  const first = whatComesFirst(pass);
-  if (waitsForReview(pass, first ?? RunKind.DELETE) || !mayTryAgain(pass)) return false;
+  const first = runBeforeRemoval(pass);
+  if (holdForReview(pass, first ?? RunKind.DELETE) || !mayTryAgain(pass)) return false;
   if (first === undefined) {
     if (whyNotRemoved(pass) !== undefined) return false;
     startStage(pass);
     return true;
   }
-  if (whatKeeps(pass) !== undefined || noteMissingNeeds(pass)) return false;
+  if (holdOnDeletion(pass) !== undefined || noteMissingNeeds(pass)) return false;
   startStage(pass);
-  causedBy(pass, actors.system, `${runName(status.run as Run)} started towards the deletion`);
+  recordCause(pass, actors.system, `${runName(status.run as Run)} started towards the deletion`);
   return true;
 }
 
@@ -178,7 +178,7 @@ function isOfDeletion({ requestedBy }: RunView): boolean {
 export function startStage(pass: Pass): Run {
   const { status, record } = pass;
   const by = readActor(status.deletion?.by ?? '');
-  const first = isForced(pass) ? undefined : whatComesFirst(pass);
+  const first = isForced(pass) ? undefined : runBeforeRemoval(pass);
   if (isForced(pass)) startRun(pass, RunKind.DELETE, by, forcedSteps(pass));
   else if (first === undefined) startRun(pass, RunKind.DELETE, by, stepsBeforeRemoval(pass));
   else startRun(pass, first, actors.deletion);
@@ -193,7 +193,7 @@ export function startStage(pass: Pass): Run {
 type Going = Pick<PassView, 'status' | 'record' | 'spec'>;
 
 /** The run that must succeed before a host may be removed. */
-export function whatComesFirst(going: Going): RunKind | undefined {
+export function runBeforeRemoval(going: Going): RunKind | undefined {
   if (going.status.state === HostState.PROVISIONED) return RunKind.RELEASE;
   if (mustBeErased(going)) return RunKind.CLEAN;
   if (going.spec.deletion?.keepData === true) return undefined;
@@ -207,7 +207,7 @@ function mustBeErased({ status, record, spec }: Going): boolean {
 }
 
 /** Why a pending deletion cannot release or erase: a hold, or a fence. */
-export function whatKeeps({ status, record }: Going): Hold | undefined {
+export function holdOnDeletion({ status, record }: Going): Hold | undefined {
   const kept = status.holds.find(({ scope }) => scope === HoldScope.RELEASE);
   return kept ?? (record.fences.length > 0 ? status.holds.find(isFenceHold) : undefined);
 }
@@ -223,7 +223,7 @@ type Leaving = Going & Pick<PassView, 'context'>;
  */
 export function whyNotRemoved(leaving: Leaving): SwitchObstacle | undefined {
   if (leaving.status.deletion?.mode === DeletionMode.FORCE) return undefined;
-  if (whatComesFirst(leaving) !== undefined || !isToBeSwitchedOff(leaving)) return undefined;
+  if (runBeforeRemoval(leaving) !== undefined || !isToBeSwitchedOff(leaving)) return undefined;
   return whyNotSwitched(leaving);
 }
 

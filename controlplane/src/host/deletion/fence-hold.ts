@@ -5,7 +5,7 @@
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { actors, type Hold, HoldKind, type HostUid } from '@rackwright/messages';
-import { causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
+import { now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
 import { isSystemHold, systemHold } from '../pass/system-holds.ts';
 import type { Refusal } from '../pass/types.ts';
 
@@ -62,9 +62,9 @@ export function foldFences(pass: Pass): void {
   setFences(pass, [...fences.filter((uid) => fencesPending.has(uid)), ...added]);
   if (added.length > 0) {
     const whose = added.join(', ');
-    causedBy(pass, actors.system, `an address belonged to what was removed by force (${whose})`);
+    recordCause(pass, actors.system, `an address belonged to what was removed by force (${whose})`);
     return;
   }
   const which = lifted.join(', ');
-  causedBy(pass, actors.system, `the fence of what was removed by force is lifted (${which})`);
+  recordCause(pass, actors.system, `the fence of what was removed by force is lifted (${which})`);
 }

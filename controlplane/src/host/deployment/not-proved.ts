@@ -7,7 +7,7 @@ import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/w
 import { agent, awaitImageStep, lasting, type RunFailure } from '@rackwright/messages';
 import type { Pass, PassView } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import { cut, stepFailure } from '../pass/step-failure.ts';
+import { stepFailure, truncate } from '../pass/step-failure.ts';
 import { proofTimeoutMs, switchedOnMs } from './deployment.ts';
 
 const { HostSignKind: Kind } = agent;
@@ -39,7 +39,7 @@ export function foldSigns(
   if (step.name !== awaitImageStep || signs.length === 0) return;
   const known = signs.filter(({ kind }) => signTexts[kind] !== undefined).slice(0, signsMax);
   const kept = known.map(({ kind, time, detail }) => {
-    const sign = { kind, detail: cut(detail, detailMax) };
+    const sign = { kind, detail: truncate(detail, detailMax) };
     return create(agent.HostSignSchema, time === undefined ? sign : { ...sign, time });
   });
   // Before the end only a new kind of sign is stored: each write is a revision.

@@ -21,7 +21,7 @@ import { stepFailure } from '../pass/step-failure.ts';
 const deploying: ReadonlySet<RunKind> = new Set([RunKind.PROVISION, RunKind.REIMAGE]);
 
 /** Whether this run is a deployment without any effect on its host yet. */
-export function isStillIn(
+export function isStillInService(
   run: RunView,
   operation: DeepReadonly<store.OperationRecord> | undefined,
 ): boolean {
@@ -40,17 +40,17 @@ export function tooLateToTakeOut(pass: PassView, run: RunView): RunFailure | und
   const { record } = pass;
   const end = record.deployNotAfter;
   if (end === undefined || !hasPassed(pass, end)) return undefined;
-  if (run.currentStep !== firstOnHost(run.steps) || !isStillIn(run, record.operation))
+  if (run.currentStep !== firstOnHost(run.steps) || !isStillInService(run, record.operation))
     return undefined;
   const by = toJson(TimestampSchema, end);
   return stepFailure('tooLate', `the host could not be taken out before ${by}, and stays as it is`);
 }
 
 /** The step that would take the host out has not begun, whatever it waited for. */
-export function stayIn({ record }: Pass, run: Run): void {
+export function resetStepBeforeTakeOut({ record }: Pass, run: Run): void {
   const step = run.steps[firstOnHost(run.steps)];
   if (step === undefined || run.currentStep !== firstOnHost(run.steps)) return;
-  if (!isStillIn(run, record.operation)) return;
+  if (!isStillInService(run, record.operation)) return;
   Object.assign(step, { state: StepState.PENDING, attempt: 0 });
   delete step.startTime;
   delete record.operation;

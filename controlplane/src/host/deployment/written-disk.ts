@@ -16,7 +16,7 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 import { move } from '../pass/transitions.ts';
 import { beginWrite, type DiskAfter, forgetImage } from './deployment.ts';
 
@@ -45,12 +45,12 @@ export function noteWritten({ status }: Pass, { name }: RunStep, { result }: age
 function kept(written: agent.WrittenImage): WrittenDisk {
   const { serial, wwn, device, whole, contentDigest, grownBytes } = written;
   return create(WrittenDiskSchema, {
-    disk: cut(serial || wwn || device, nameMax),
+    disk: truncate(serial || wwn || device, nameMax),
     whole: whole === true,
-    contentDigest: cut(contentDigest, nameMax),
+    contentDigest: truncate(contentDigest, nameMax),
     grownBytes,
-    notGrown: cut(written.notGrown, problemMax),
-    bootEntryProblem: cut(written.bootEntryProblem, problemMax),
+    notGrown: truncate(written.notGrown, problemMax),
+    bootEntryProblem: truncate(written.bootEntryProblem, problemMax),
   });
 }
 

@@ -27,9 +27,9 @@ import {
 } from '@rackwright/messages';
 import { type PartChange, partChanges, partChangeText } from '../hardware/changes.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { causedBy, type Pass, type PassView, now as timeNow } from '../pass/pass.ts';
+import { type Pass, type PassView, recordCause, now as timeNow } from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 
 /** The BMC or a runner saw hardware that differs from the last inventory. */
 export const hardwareChanged = 'hardwareChanged';
@@ -84,7 +84,7 @@ export function settleHardware(pass: Pass, now: Inventory): void {
   const changes = before === undefined ? [] : partChanges(before, now);
   if (changes.length === 0) return;
   const texts = changes.slice(0, changesMax).map(partChangeText);
-  causedBy(pass, actors.agent, cut(`hardware changed: ${texts.join(', ')}`, causeMax));
+  recordCause(pass, actors.agent, truncate(`hardware changed: ${texts.join(', ')}`, causeMax));
   pass.status.hardwareChange = create(HardwareChangeSchema, {
     time: timeNow(pass),
     changes: changes.slice(0, changesMax).map(shortened),
@@ -98,7 +98,7 @@ const partTextMax = 128;
 const causeMax = 1_024;
 
 function shortened({ kind, part, before, after }: PartChange): PartChange {
-  const [name, was, is] = [part, before, after].map((text) => cut(text, partTextMax));
+  const [name, was, is] = [part, before, after].map((text) => truncate(text, partTextMax));
   return { kind, part: name ?? '', before: was ?? '', after: is ?? '' };
 }
 

@@ -49,7 +49,7 @@ import {
   type Spec,
   whole,
 } from './power-cycle.fixture.ts';
-import { isDue } from './power-cycle.ts';
+import { isRereadingDue } from './power-cycle.ts';
 
 const image = `r.example/os@sha256:${'ab'.repeat(32)}`;
 const provision = { kind: 'provision', image } as const;
@@ -220,11 +220,11 @@ describe('the first boot of the runner after a clean', () => {
     // A new clean counts no earlier erasure; pending second readings stay.
     host.record.certified = [];
     Object.assign(statusOf(host), { state: HostState.MANAGEABLE, dirty: true, poweredOn: false });
-    expect(isDue({ record: host.record, status: statusOf(host) })).toBe(true);
+    expect(isRereadingDue({ record: host.record, status: statusOf(host) })).toBe(true);
     const epoch = statusOf(host).useEpoch;
     seenOn(host);
     expect(statusOf(host).useEpoch).toBeGreaterThan(epoch);
-    expect(isDue({ record: host.record, status: statusOf(host) })).toBe(false);
+    expect(isRereadingDue({ record: host.record, status: statusOf(host) })).toBe(false);
   });
 
   test('gets no order that the erasing runner could not carry out', () => {

@@ -60,7 +60,7 @@ export function canReadAgain({ record, context }: PassView): boolean {
 export function noteUnproved(pass: Pass, unproved: readonly store.UnprovedDevice[]): void {
   const { record, status } = pass;
   if (!canReadAgain(pass)) return;
-  if (!isDue(pass)) record.unproved = [];
+  if (!isRereadingDue(pass)) record.unproved = [];
   // Of two erasures of one device, the one that covered all of it is read again.
   const weak = ({ plan }: store.UnprovedDevice) =>
     plan?.method === agent.ErasureMethod.METADATA_ONLY;
@@ -74,7 +74,7 @@ export function noteUnproved(pass: Pass, unproved: readonly store.UnprovedDevice
 }
 
 /** P1: whether the next boot of the runner has to read something again. */
-export function isDue({ record, status }: Pick<PassView, 'record' | 'status'>): boolean {
+export function isRereadingDue({ record, status }: Pick<PassView, 'record' | 'status'>): boolean {
   return record.unproved.length > 0 && record.unprovedEpoch === status.useEpoch;
 }
 
@@ -90,21 +90,21 @@ export function isToBeProvedBeforeItGoes({
   const check = spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED;
   const isOthers =
     status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL || status.dirty;
-  return check !== PowerCycleCheck.NEXT_BOOT && !isOthers && isDue({ record, status });
+  return check !== PowerCycleCheck.NEXT_BOOT && !isOthers && isRereadingDue({ record, status });
 }
 
 /** P1: devices that were in use since are not read again. */
 export function dropUsed(pass: Pass): void {
-  if (!isDue(pass)) pass.record.unproved = [];
+  if (!isRereadingDue(pass)) pass.record.unproved = [];
 }
 
 /** P1: whether something was to be read again, and may have been written to before that. */
 export function isUsedSince(pass: Pick<PassView, 'record' | 'status'>): boolean {
-  return pass.record.unproved.length > 0 && !isDue(pass);
+  return pass.record.unproved.length > 0 && !isRereadingDue(pass);
 }
 
 /** Our own action has raised the host's epoch, and nothing has been written yet. */
-export function stayDue({ record, status }: Pass): void {
+export function keepRereadingDue({ record, status }: Pass): void {
   if (record.unproved.length > 0) record.unprovedEpoch = status.useEpoch;
 }
 
@@ -113,7 +113,7 @@ export function stayDue({ record, status }: Pass): void {
  * the run began are not read (P1).
  */
 export function plansToProve(pass: PassView, run: RunView): agent.DevicePlan[] {
-  if (!isDue(pass)) return [];
+  if (!isRereadingDue(pass)) return [];
   const present = identitiesNow(pass);
   return rereadings(pass).filter((plan) => !hasInspected(run) || present.has(keyOf(plan)));
 }

@@ -3,11 +3,11 @@
  * and earlier certificates no longer apply (DESIGN §5, `useEpoch`).
  */
 import { actors, HostState, StepState } from '@rackwright/messages';
-import { activeRun, causedBy, type Pass, type PassView } from '../pass/pass.ts';
+import { activeRun, type Pass, type PassView, recordCause } from '../pass/pass.ts';
 import type { StepView } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
 import { move } from '../pass/transitions.ts';
-import { isDue } from './power-cycle.ts';
+import { isRereadingDue } from './power-cycle.ts';
 
 /** A host that is on without our action may have booted anything. */
 export function observePower(pass: Pass, on: boolean): void {
@@ -32,10 +32,10 @@ export function suspectUse(pass: Pass, cause: string): void {
   // On a dirty host, only erasures since its last use can lose their value: as certificates, or as
   // pending second readings.
   const isCertified = record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
-  const counts = isCertified || isDue(pass);
+  const counts = isCertified || isRereadingDue(pass);
   if (status.dirty && !counts && status.state !== HostState.AVAILABLE) return;
   move(status, 'used');
-  causedBy(pass, actors.agent, cause);
+  recordCause(pass, actors.agent, cause);
 }
 
 /**

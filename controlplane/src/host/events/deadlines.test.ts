@@ -112,7 +112,7 @@ test('a pass that began before the agent was back does not judge by its silence'
   slowRead = true;
   replica.hosts.wake('h1');
   const after = await connectAgent(rig, replica, {}, 100);
-  expect(replica.hosts.agentConnected('r1')).toBe(true);
+  expect(replica.hosts.isAgentConnected('r1')).toBe(true);
   expect(after.ids()).toEqual([]);
   await rig.advance(1_000);
   expect(after.ids()).toEqual(['u1/1/0/2']);

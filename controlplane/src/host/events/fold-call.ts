@@ -1,7 +1,7 @@
 /** Folds in the result of a webhook's call, as `fold.ts` does with an agent's results. */
 import { actors, type OperationId } from '@rackwright/messages';
 import { callLater } from '../operation/calls.ts';
-import { activeRun, causedBy, currentStep, type Pass } from '../pass/pass.ts';
+import { activeRun, currentStep, type Pass, recordCause } from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import type { CallResult } from '../pass/types.ts';
 import { completeStep, failStep } from '../run/engine.ts';
@@ -13,7 +13,7 @@ export function foldCall(pass: Pass, id: OperationId, result: CallResult): void 
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step === undefined || pass.record.call?.id !== id) return;
-  causedBy(pass, actors.system, `${calledStep(step)} attempt ${step.attempt}: ${result.kind}`);
+  recordCause(pass, actors.system, `${calledStep(step)} attempt ${step.attempt}: ${result.kind}`);
   if (result.kind === 'transientError') return callLater(pass, run, result.message);
   takeOutput(pass, run, step, id, result.output);
   if (result.kind === 'complete') completeStep(pass, run, step);

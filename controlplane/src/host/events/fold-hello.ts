@@ -2,10 +2,10 @@
  * R10: folds in what an agent's Hello reports of a host. The journal is compared with the
  * operation: an operation that has not begun may be sent again, everything else goes on.
  */
-import { actors, agent, HoldKind } from '@rackwright/messages';
+import { actors, agent, HoldKind, type OperationId } from '@rackwright/messages';
 import { bootOperationId } from '../operation/boots.ts';
-import { operationParts, resend, wentTo } from '../operation/operation.ts';
-import { activeRun, causedBy, currentStep, hasPassed, type Pass } from '../pass/pass.ts';
+import { operationParts, resend, wasSentTo } from '../operation/operation.ts';
+import { activeRun, currentStep, hasPassed, type Pass, recordCause } from '../pass/pass.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { keepSystemHolds } from '../pass/system-holds.ts';
 import { bootAgain, retryStep } from '../run/engine.ts';
@@ -18,7 +18,7 @@ export function foldHello(
   pass: Pass,
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
-  grants?: readonly string[],
+  grants?: readonly OperationId[],
 ): void {
   foldOperation(pass, journal, listed);
   if (grants !== undefined) foldGrants(pass, grants);
@@ -27,13 +27,13 @@ export function foldHello(
 }
 
 /** A grant that the agent has lost cannot serve the boot of its host. */
-function foldGrants(pass: Pass, grants: readonly string[]): void {
+function foldGrants(pass: Pass, grants: readonly OperationId[]): void {
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step?.name !== engineSteps.awaitRunner) return;
   if (grants.includes(bootOperationId(pass, run))) return;
   bootAgain(pass, run, step, 'the agent has lost the grant of this boot');
-  causedBy(pass, actors.agent, 'the grant of the boot was lost; the host is booted again');
+  recordCause(pass, actors.agent, 'the grant of the boot was lost; the host is booted again');
 }
 
 /**
@@ -52,7 +52,7 @@ function foldOperation(
   if (operationRecord?.operation === undefined || run === undefined || step === undefined) return;
   const known = listed.find(({ operationId }) => operationId === operationRecord.operation?.id);
   const notBegun = known === undefined || known.state === JOURNALLED;
-  if (!wentTo(operationRecord, journal) || !notBegun) resend(pass, journal);
+  if (!wasSentTo(operationRecord, journal) || !notBegun) resend(pass, journal);
   else if (run.abort !== undefined && known === undefined) delete operationRecord.sentTo;
   else if (!operationRecord.queued && hasPassed(pass, step.deadline)) {
     retryStep(pass, run, step, checkAgain(pass), {});
@@ -70,7 +70,7 @@ function holdUnknownWork(pass: Pass, listed: readonly agent.JournalledOperation[
     return { text: `the agent has ${operationId}`, operationId };
   });
   if (!keepSystemHolds(pass, HoldKind.UNKNOWN_WORK, causes)) return;
-  causedBy(pass, actors.agent, 'the agent works on what was never ordered from here');
+  recordCause(pass, actors.agent, 'the agent works on what was never ordered from here');
 }
 
 /** The agent has dropped all work of this host. */

@@ -50,18 +50,18 @@ import { isWaitEnded } from '../operation/shutdown.ts';
 import { noteBegun } from '../pass/brake.ts';
 import {
   activeRun,
-  causedBy,
   currentStep,
   hasPassed,
   later,
   now,
   type Pass,
   type PassView,
+  recordCause,
   waitFor,
   waitsForOthers,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import { cut, stepFailure } from '../pass/step-failure.ts';
+import { stepFailure, truncate } from '../pass/step-failure.ts';
 import { isBootStep, isOfTemplate, switchesOnImage } from '../pass/step-names.ts';
 import { holdBySystem } from '../pass/system-holds.ts';
 import type { ReportVerdict } from '../pass/types.ts';
@@ -115,7 +115,7 @@ function foldResult(pass: Pass, report: agent.Report): ReportVerdict | undefined
   noteWriteReported(pass, attempt.step, report);
   noteWritten(pass, attempt.step, report);
   noteBurnIn(pass, attempt.step, report);
-  if (endsAttempt(report)) causedBy(pass, actors.agent, resultText(report, attempt.step));
+  if (endsAttempt(report)) recordCause(pass, actors.agent, resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':
       return foldComplete(pass, attempt, result.value);
@@ -167,7 +167,7 @@ function verdictOfStranger(pass: Pass, report: agent.Report): ReportVerdict {
   if (before !== undefined) return before;
   if (endsAttempt(report) && closeOpen(pass, operationId)) {
     noteSettled(pass, report, late, { isHandOff: false });
-    causedBy(
+    recordCause(
       pass,
       actors.agent,
       `late ${report.result.case} of ${operationId}, which changes nothing`,
@@ -199,7 +199,7 @@ function foldUnsupported(
   report: agent.Report,
   problem: string,
 ): ReportVerdict {
-  causedBy(pass, actors.agent, resultText(report, step));
+  recordCause(pass, actors.agent, resultText(report, step));
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
   pass.status.holds.push(holdBySystem(reason, now(pass)));
   failStep(pass, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
@@ -390,7 +390,7 @@ export function checkAgain(pass: PassView): OperationOptions {
 function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): void {
   keepOutput(pass, { run, step }, result.output);
   if (result.type === FailureType.INTERRUPTED) {
-    interruptStep(pass, run, step, result.message, cut(result.lastProgress, progressMax));
+    interruptStep(pass, run, step, result.message, truncate(result.lastProgress, progressMax));
     return;
   }
   const isCheck = 'checkOf' in checkAgain(pass) && run.abort === undefined;

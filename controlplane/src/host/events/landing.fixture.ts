@@ -13,7 +13,7 @@ import {
 } from '@rackwright/messages';
 import { beginPass } from '../pass/pass.ts';
 import { bench } from '../testing/bench.ts';
-import { land } from './landing.ts';
+import { applyRunEnd } from './landing.ts';
 
 export type Init<S extends Parameters<typeof create>[0]> = Exclude<
   MessageInitShape<S>,
@@ -42,7 +42,7 @@ export function landed(
   const facts = inventory === undefined ? host.context.facts : { ...host.context.facts, inventory };
   const pass = beginPass(host.record, { ...host.context, facts, nowMs });
   const startTime = timestampFromMs(nowMs - 1_000);
-  land(
+  applyRunEnd(
     pass,
     create(RunSchema, { number: asRunNumber(7), requestedBy: 'user:ann', startTime, ...run }),
   );

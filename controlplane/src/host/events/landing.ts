@@ -28,11 +28,11 @@ import { backOff, metAnotherMachine, wantsAvailable } from '../life/goal.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { faultsHealedBy, isClearedByAnyRun } from '../pass/fault-clearing.ts';
 import {
-  causedBy,
   inventoryNow,
   now,
   type Pass,
   type PassView,
+  recordCause,
   runName,
   runNameForEver,
 } from '../pass/pass.ts';
@@ -68,7 +68,7 @@ function isBeside({ kind, requestedBy }: RunView): boolean {
 }
 
 /** Applies the landing of a run that has just ended. */
-export function land(pass: Pass, run: Run): void {
+export function applyRunEnd(pass: Pass, run: Run): void {
   const landing = landings[run.kind as KnownRunKind][run.outcome as Outcome];
   const { status } = pass;
   clearInBand(pass);
@@ -183,10 +183,10 @@ function landWell(pass: Pass, run: RunView): void {
   if (!isBySystem(run.requestedBy)) clearWarnings(pass);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   if (run.kind === RunKind.RELEASE && endsWith(run, status.claim)) delete status.claim;
-  causedBy(pass, actors.system, `${runNameForEver(run)} succeeded`);
+  recordCause(pass, actors.system, `${runNameForEver(run)} succeeded`);
   if (wasLeftAlone(pass, run)) {
     move(status, 'used');
-    causedBy(pass, actors.system, 'no longer available: it stood on while nobody saw it');
+    recordCause(pass, actors.system, 'no longer available: it stood on while nobody saw it');
   }
 }
 
@@ -212,7 +212,7 @@ function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | und
   const { status } = pass;
   const outcome = outcomeName(run.outcome);
   const cause = `${run.error?.message ?? outcome}${leftOnDisk(pass, disk)}`;
-  causedBy(
+  recordCause(
     pass,
     readActor(run.abort?.by ?? actors.system),
     `${runNameForEver(run)} ${outcome}: ${cause}`,

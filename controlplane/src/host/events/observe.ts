@@ -12,8 +12,8 @@ import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
 import { foldBootTrace } from '../operation/boot-traces.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts } from '../operation/operation.ts';
-import { activeRun, causedBy, currentStep, now, type Pass } from '../pass/pass.ts';
-import { cut, messageMax } from '../pass/step-failure.ts';
+import { activeRun, currentStep, now, type Pass, recordCause } from '../pass/pass.ts';
+import { messageMax, truncate } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { failStep } from '../run/engine.ts';
@@ -49,7 +49,7 @@ function foldPower(pass: Pass, on: boolean): void {
   const wasSwitchedOn = before === false && on && activeRun(pass.status) === undefined;
   if (wasSwitchedOn) dropSystemPower(pass, 'somebody has switched it on meanwhile');
   if (before === on || epoch !== pass.status.useEpoch) return;
-  causedBy(pass, actors.agent, `seen ${on ? 'on' : 'off'}`);
+  recordCause(pass, actors.agent, `seen ${on ? 'on' : 'off'}`);
 }
 
 function foldRunnerReady(pass: Pass, ready: agent.RunnerReady): void {
@@ -82,7 +82,7 @@ function foldRefusal(pass: Pass, { bootOperationId: boot, message }: agent.Runne
   const run = activeRun(pass.status);
   const isWaiting = run !== undefined && currentStep(run)?.name === engineSteps.awaitRunner;
   if (!isWaiting || boot !== bootOperationId(pass, run)) return;
-  const shown = { bootOperationId: boot, message: cut(message, messageMax) };
+  const shown = { bootOperationId: boot, message: truncate(message, messageMax) };
   pass.record.runnerRefused = create(agent.RunnerRefusedSchema, shown);
 }
 
@@ -120,7 +120,11 @@ function foldNetboot(pass: Pass, netboot: agent.UnexpectedNetboot): void {
   const ordered = operationParts(host.uid, netboot.insteadOfOperationId);
   if (ordered?.runNumber !== run.number || step.name !== engineSteps.awaitRunner) return;
   const { mac, hostName, insteadOfOperationId } = netboot;
-  const shown = { mac: cut(mac, nameMax), hostName: cut(hostName, nameMax), insteadOfOperationId };
+  const shown = {
+    mac: truncate(mac, nameMax),
+    hostName: truncate(hostName, nameMax),
+    insteadOfOperationId,
+  };
   pass.record.netbootInstead = create(agent.UnexpectedNetbootSchema, shown);
 }
 

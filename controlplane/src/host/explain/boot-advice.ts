@@ -1,6 +1,6 @@
 /** What a person can do about a boot that stopped, by the step that was not reached. */
 import { BootStepKind } from '@rackwright/messages';
-import { change, inspect, type Line } from './lines.ts';
+import { changeLine, inspectLine, type Line } from './lines.ts';
 
 /** The names in the lines, in the form for commands. */
 interface BootAdviceNames {
@@ -12,14 +12,14 @@ interface BootAdviceNames {
 type Advice = (named: BootAdviceNames) => readonly Line[];
 
 const holdUp: Advice = ({ host }) => [
-  inspect(`see what holds it up at the console of hosts/${host}`),
+  inspectLine(`see what holds it up at the console of hosts/${host}`),
 ];
 
 const seeRack = ({ rack }: BootAdviceNames): Line =>
-  inspect(`see the faults of its rack: rackwright rack explain ${rack}`);
+  inspectLine(`see the faults of its rack: rackwright rack explain ${rack}`);
 
 const httpFile: Advice = ({ host, rack }) => [
-  inspect(
+  inspectLine(
     `see at the console of hosts/${host} how the download ends, and that HTTP to the agent of ` +
       `racks/${rack} is not cut on the way`,
   ),
@@ -28,30 +28,34 @@ const httpFile: Advice = ({ host, rack }) => [
 const table: Readonly<Record<BootStepKind, Advice>> = {
   [BootStepKind.UNSPECIFIED]: holdUp,
   [BootStepKind.DISCOVER]: (named) => [
-    inspect(
+    inspectLine(
       `see that the network card ${named.macs.join(', ')} of hosts/${named.host} has link, is on ` +
         `the provisioning network of racks/${named.rack}, and that its firmware boots from it`,
     ),
-    change(`or correct its boot MACs: rackwright host update ${named.host} --mac MAC`),
+    changeLine(`or correct its boot MACs: rackwright host update ${named.host} --mac MAC`),
     seeRack(named),
   ],
   [BootStepKind.OFFER]: (named) => [
-    inspect('see why the agent makes it no offer: another DHCP server, or a range that is used up'),
+    inspectLine(
+      'see why the agent makes it no offer: another DHCP server, or a range that is used up',
+    ),
     seeRack(named),
   ],
   [BootStepKind.REQUEST]: (named) => [
-    inspect('see whether another DHCP server answers it, and whether the agent’s answers reach it'),
+    inspectLine(
+      'see whether another DHCP server answers it, and whether the agent’s answers reach it',
+    ),
     seeRack(named),
   ],
   [BootStepKind.ACK]: (named) => [seeRack(named)],
   [BootStepKind.LOADER]: ({ host, rack }) => [
-    inspect(
+    inspectLine(
       `see that nothing between hosts/${host} and the agent of racks/${rack} drops TFTP (UDP 69 ` +
         'and high ports) or HTTP, and that the agent has a loader for its firmware',
     ),
   ],
   [BootStepKind.SCRIPT]: ({ host }) => [
-    inspect(
+    inspectLine(
       `see at the console of hosts/${host} whether the boot loader drives its network card, and ` +
         'whether the firmware refuses it (Secure Boot)',
     ),
@@ -59,7 +63,7 @@ const table: Readonly<Record<BootStepKind, Advice>> = {
   [BootStepKind.KERNEL]: httpFile,
   [BootStepKind.INITRD]: httpFile,
   [BootStepKind.RUNNER]: ({ host, rack }) => [
-    inspect(
+    inspectLine(
       `see at the console of hosts/${host} whether the kernel starts, drives its network card, ` +
         `gets an address, and reaches the runners’ port of the agent of racks/${rack}`,
     ),

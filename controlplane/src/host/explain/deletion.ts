@@ -1,9 +1,9 @@
 /** Explains a host in deletion, and a host that a forced removal fences off. Pure. */
 import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/messages';
-import { whatComesFirst, whatKeeps, whyNotRemoved } from '../deletion/deletion.ts';
+import { holdOnDeletion, runBeforeRemoval, whyNotRemoved } from '../deletion/deletion.ts';
 import { isFenceHold } from '../deletion/fence-hold.ts';
 import { reviewReason } from '../life/goal.ts';
-import { whatIsNewer } from '../life/newer.ts';
+import { unknownValueOf } from '../life/newer.ts';
 import { displayOf } from '../pass/display.ts';
 import type { HostContext } from '../pass/types.ts';
 import { adviceToReview, unknownUse } from './brakes.ts';
@@ -14,7 +14,7 @@ export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | u
   const { status, spec } = record.host ?? {};
   if (status?.deletion === undefined || spec === undefined) return undefined;
   const going = { status, record, spec };
-  const hold = needsWork(record, spec) ? whatKeeps(going) : undefined;
+  const hold = needsWork(record, spec) ? holdOnDeletion(going) : undefined;
   if (hold === undefined) return undefined;
   const fenced = tellFence(record);
   const headline = `${displayOf(status)}: held by ${hold.by}: it is neither released nor erased`;
@@ -72,7 +72,7 @@ export function tellNotSwitched(
 export function needsWork(record: store.HostRecord, spec: HostSpec | undefined): boolean {
   const status = record.host?.status;
   if (status?.deletion === undefined || spec === undefined) return true;
-  return whatComesFirst({ status, record, spec }) !== undefined;
+  return runBeforeRemoval({ status, record, spec }) !== undefined;
 }
 
 /** Adds the alternative that needs neither agent nor BMC. */
@@ -115,7 +115,7 @@ export function tellForced(record: store.HostRecord, run: Run): Partial<Explanat
 /** A record of a newer version is not changed. */
 export function tellNewer(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
-  const newer = status === undefined ? undefined : whatIsNewer(status);
+  const newer = status === undefined ? undefined : unknownValueOf(status);
   if (newer === undefined) return undefined;
   return {
     headline: `left alone: its ${newer} is not known to this version of the control plane`,

@@ -6,6 +6,6 @@
  */
 export type Line = { readonly kind: 'inspect' | 'change' | 'start'; readonly text: string };
 
-export const inspect = (text: string): Line => ({ kind: 'inspect', text });
-export const change = (text: string): Line => ({ kind: 'change', text });
-export const start = (text: string): Line => ({ kind: 'start', text });
+export const inspectLine = (text: string): Line => ({ kind: 'inspect', text });
+export const changeLine = (text: string): Line => ({ kind: 'change', text });
+export const startLine = (text: string): Line => ({ kind: 'start', text });

@@ -4,7 +4,7 @@ import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import type { Run, RunStep, store } from '@rackwright/messages';
 import { shutdownUnderWay } from '../operation/shutdown.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
-import { endRun } from './waiting.ts';
+import { adviceToEndRun } from './waiting.ts';
 
 /** How long the run waits for the system, and what follows; none without such a wait. */
 export function shutdownCause(
@@ -34,7 +34,7 @@ export function tellShutdown(
     unblock: [
       'nothing: it is forced off by itself when its time is over',
       `or at once: rackwright host power skip-wait ${hostId(record)}`,
-      ...endRun(record, run),
+      ...adviceToEndRun(record, run),
     ],
   };
 }

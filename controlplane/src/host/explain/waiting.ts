@@ -41,7 +41,7 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
       `look at the console of ${record.host?.name}: it should be booting from the network card ` +
         `${record.host?.spec?.bootMacs.join(', ')}`,
       ...ownBootOrder(record),
-      ...endRun(record, run),
+      ...adviceToEndRun(record, run),
     ],
   }),
   bmc: (record) => ({
@@ -50,7 +50,7 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
   }),
   person: (record, run) => ({
     blocker: 'a person who switches the host',
-    unblock: [...askPerson(record, run), ...endRun(record, run)],
+    unblock: [...askPerson(record, run), ...adviceToEndRun(record, run)],
   }),
   registry: (record, run) => ({
     blocker: 'the registry of images',
@@ -62,7 +62,7 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
   }),
   image: (record, run) => ({
     blocker: `a free slot to get an image in ${record.host?.spec?.rack}`,
-    unblock: ['nothing: it goes on by itself when it has a slot', ...endRun(record, run)],
+    unblock: ['nothing: it goes on by itself when it has a slot', ...adviceToEndRun(record, run)],
   }),
   conflict: (record, run) => ({
     blocker: 'a conflict on the host or its BMC',
@@ -77,7 +77,7 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
     unblock: [
       `see that ${webhookOf(run)} answers; it is called again by itself`,
       ...tryNow(record),
-      ...endRun(record, run),
+      ...adviceToEndRun(record, run),
     ],
   }),
   hold: (record) => ({ blocker: 'a person', unblock: personAdvice(record, 'hold') }),
@@ -148,7 +148,7 @@ function agentAdvice(record: store.HostRecord, context: HostContext): string[] {
 
 function byItself(record: store.HostRecord, run: Run): string[] {
   const nothing = 'nothing: it is tried again by itself';
-  return [nothing, ...tryNow(record), ...endRun(record, run)];
+  return [nothing, ...tryNow(record), ...adviceToEndRun(record, run)];
 }
 
 /**
@@ -163,7 +163,7 @@ function tryNow(record: store.HostRecord): string[] {
  * A removal that has begun cannot be stopped, and a run that is being stopped needs no second
  * request.
  */
-export function endRun(record: store.HostRecord, { kind, abort }: Run): string[] {
+export function adviceToEndRun(record: store.HostRecord, { kind, abort }: Run): string[] {
   if (kind === RunKind.DELETE || abort !== undefined) return [];
   return [`or end the run: rackwright host abort ${hostId(record)}`];
 }

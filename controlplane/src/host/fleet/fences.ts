@@ -19,8 +19,8 @@ import {
 import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
 import {
-  answered,
   changeRecord,
+  orUnavailable,
   type ReadableStore,
   type RecordWriter,
   readRecord,
@@ -31,7 +31,7 @@ const collection = 'abandonedResources';
 
 /** Uids of forcibly removed hosts whose agent may still act on a host with this spec. */
 export async function fencesAround(store: StateStore, spec: HostSpec): Promise<string[]> {
-  const { entries } = await answered(store.list(collection));
+  const { entries } = await orUnavailable(store.list(collection));
   return entries
     .map(({ value }) => fromBinary(wire.AbandonedRecordSchema, value))
     .filter((record) => fencesOff(record, spec))

@@ -19,9 +19,9 @@ import {
 } from '@rackwright/messages';
 import { keySegment, storeKey } from '@rackwright/store';
 import {
-  answered,
   deleteRecord,
   idOf,
+  orUnavailable,
   type ReadableStore,
   type RecordWriter,
   readShared,
@@ -122,7 +122,7 @@ async function isThere(
   { holder, holderUid }: wire.Reservation,
   name: DiskName,
 ): Promise<boolean> {
-  const found = await answered(store.get(storeKey(...holder.split('/'))));
+  const found = await orUnavailable(store.get(storeKey(...holder.split('/'))));
   if (found.kind === 'absent') return false;
   const { host } = sharedRecordOf(store, wire.HostRecordSchema, found);
   if (host?.uid !== holderUid) return false;
@@ -130,10 +130,10 @@ async function isThere(
   if (run !== undefined && run.phase !== RunPhase.ENDED) return true;
   const facts = await readShared(store, wire.HostFactsSchema, storeKey('facts', idOf(holder)));
   const devices = facts?.record.hostUid === holderUid ? facts.record.inventory?.devices : undefined;
-  return devices?.some((device) => bears(device, name)) === true;
+  return devices?.some((device) => hasDiskName(device, name)) === true;
 }
 
-function bears(device: StorageDevice, { kind, value }: DiskName): boolean {
+function hasDiskName(device: StorageDevice, { kind, value }: DiskName): boolean {
   return diskNames(device).some((own) => own.kind === kind && own.value === value);
 }
 

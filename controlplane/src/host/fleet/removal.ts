@@ -6,16 +6,16 @@ import { type HostId, RunPhase, store as wire } from '@rackwright/messages';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type StoreRevision, storeKey } from '@rackwright/store';
 import {
-  answered,
   deleteRecord,
-  type RecordWriter,
+  orUnavailable,
   type RecordWriteResult,
+  type RecordWriter,
   writeRecord,
 } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import type { HostEvent } from '../pass/types.ts';
 import { releaseDisks } from './known-disks.ts';
-import { release, releaseReservations } from './reservations.ts';
+import { releaseReservations, releaseReserved } from './reservations.ts';
 
 /**
  * Deletes the record. Before that, the person's request is written into it, so that a repeated
@@ -50,10 +50,10 @@ export async function releaseEverything(
   await releaseReservations(writer, record);
   const guid = record.host?.status?.bmcIdentity?.guid;
   if (record.host !== undefined && guid !== undefined && guid.length > 0) {
-    await release(writer, record.host, [identityReservation(guid)]);
+    await releaseReserved(writer, record.host, [identityReservation(guid)]);
   }
   const key = storeKey('facts', hostId);
-  const facts = await answered(writer.store.get(key));
+  const facts = await orUnavailable(writer.store.get(key));
   if (facts.kind !== 'found') return;
   const { inventory, hostUid } = fromBinary(wire.HostFactsSchema, facts.value);
   if (record.host?.uid === hostUid) await releaseDisks(writer, record.host, inventory);

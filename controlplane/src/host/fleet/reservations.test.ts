@@ -9,8 +9,8 @@ import {
   confirm,
   hasAllReservations,
   type ReservationHolder,
-  release,
   releaseReservations,
+  releaseReserved,
   releaseUnnamed,
   reserve,
   reservedValues,
@@ -166,7 +166,7 @@ describe('reservations', () => {
   test('are released by their holder only', async () => {
     await reserve(writer, h1, values);
     const record = await writeHost(h1);
-    await release(writer, h2, values);
+    await releaseReserved(writer, h2, values);
     expect(await hasAllReservations(writer.store, h1.uid, spec)).toBe(true);
     await releaseReservations(writer, record);
     expect(await hasAllReservations(writer.store, h1.uid, spec)).toBe(false);
@@ -190,7 +190,7 @@ describe('reservations', () => {
         const key = storeKey(...holder.name.split('/'));
         const kept = await readRecord(writer.store, wire.HostRecordSchema, key);
         await deleteRecord(writer, key, kept?.revision ?? 0);
-        await release(writer, holder, values);
+        await releaseReserved(writer, holder, values);
         return false;
       }),
     );

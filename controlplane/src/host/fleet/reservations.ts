@@ -15,9 +15,9 @@ import { create } from '@bufbuild/protobuf';
 import { type HostSpec, type HostUid, store as wire } from '@rackwright/messages';
 import { keySegment, type StateStore, storeKey } from '@rackwright/store';
 import {
-  answered,
   deleteRecord,
   type KeptRecord,
+  orUnavailable,
   type ReadableStore,
   type RecordWriter,
   readShared,
@@ -87,7 +87,7 @@ export async function reserve(
     if (outcome.kind === 'taken') taken.push({ value, by: outcome.by });
   }
   if (taken.length === 0) return { kind: 'reserved', added };
-  await release(writer, holder, added);
+  await releaseReserved(writer, holder, added);
   return { kind: 'taken', taken };
 }
 
@@ -134,7 +134,7 @@ export async function couldReserve(
 }
 
 /** Releases those of `values` that `holder` has (invariant 4). */
-export async function release(
+export async function releaseReserved(
   writer: RecordWriter,
   holder: ReservationHolder,
   values: readonly ReservedValue[],
@@ -170,7 +170,7 @@ export async function releaseReservations(
 ): Promise<void> {
   const { host } = record;
   if (host?.spec === undefined) return;
-  await release(writer, host, reservedValues(host.spec));
+  await releaseReserved(writer, host, reservedValues(host.spec));
 }
 
 type One =
@@ -223,7 +223,7 @@ export async function isStale(
   reservation: wire.Reservation,
   { belongsTo }: Pick<ReservedValue, 'belongsTo'>,
 ): Promise<boolean> {
-  const found = await answered(store.get(storeKey(...reservation.holder.split('/'))));
+  const found = await orUnavailable(store.get(storeKey(...reservation.holder.split('/'))));
   if (found.kind === 'absent') return true;
   const record = sharedRecordOf(store, wire.HostRecordSchema, found);
   if (record.host?.uid !== reservation.holderUid) return true;

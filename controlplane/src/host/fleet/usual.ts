@@ -17,7 +17,7 @@ import {
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { answered } from '../../records/index.ts';
+import { orUnavailable } from '../../records/index.ts';
 import { runKindName } from '../pass/pass.ts';
 import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import type { HostIndex } from './host-index.ts';
@@ -87,7 +87,7 @@ export class UsualDurations {
     const nowMs = this.#clock.nowMs();
     const known = this.#known.get(uid);
     if (known !== undefined && Math.abs(nowMs - known.atMs) < freshMs) return known.samples;
-    const { entries } = await answered(this.#store.list(storeKey('runs', uid)));
+    const { entries } = await orUnavailable(this.#store.list(storeKey('runs', uid)));
     const runs = entries.flatMap(
       ({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? [],
     );

@@ -15,7 +15,7 @@ import {
 } from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
 import { leaveRemains, remove, startStage } from '../deletion/deletion.ts';
-import { land } from '../events/landing.ts';
+import { applyRunEnd } from '../events/landing.ts';
 import { now, type Pass, type PassView, runKindName } from '../pass/pass.ts';
 import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 import { engineSteps, switchesOn } from '../pass/step-names.ts';
@@ -70,7 +70,7 @@ function succeed(pass: Pass, run: Run): void {
   run.phase = RunPhase.ENDED;
   run.outcome = RunOutcome.SUCCEEDED;
   run.endTime = now(pass);
-  land(pass, run);
+  applyRunEnd(pass, run);
 }
 
 /** "release: registry.example/os:1 stops, the host is switched off" */

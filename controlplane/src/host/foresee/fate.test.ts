@@ -36,7 +36,7 @@ import { fateOf } from './deployment.ts';
 import { foreseeDevices, lossOf } from './devices.ts';
 import { erasedBy, isErased, isLeftAlone, isWrittenOver, lossBy, staysAsItIs } from './fate.ts';
 import { foresee, type PlannableRequest } from './foresee.ts';
-import { type DraftPlan, draftPlan } from './plan-basis.ts';
+import { type DraftPlan, draftHostPlan } from './plan-basis.ts';
 
 const everything = 'all that is on it';
 const partitions = 'its partitions; the data stays readable to tools';
@@ -164,7 +164,7 @@ function drafted(host: Bench, change?: (device: PlannedDevice) => void): DraftPl
     change?.(changed);
     return changed;
   });
-  return draftPlan(pass, asked, '', { ...foresight, devices });
+  return draftHostPlan(pass, asked, '', { ...foresight, devices });
 }
 
 test('a clean says of each device by type what it does to it', () => {

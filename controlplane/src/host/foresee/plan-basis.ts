@@ -36,7 +36,7 @@ export interface DraftPlan {
 }
 
 /** Makes a plan and its hash. */
-export function draftPlan(
+export function draftHostPlan(
   pass: Pick<PassView, 'host' | 'status' | 'spec' | 'context'>,
   request: PlanRunRequest | undefined,
   templateDigest: string,

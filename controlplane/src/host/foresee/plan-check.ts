@@ -6,11 +6,11 @@ import { create, equals } from '@bufbuild/protobuf';
 import { applyVolumesStep, isErasure, RunKind, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
-import { activeRun, causedBy, type Pass, type PassView, runName } from '../pass/pass.ts';
+import { activeRun, type Pass, type PassView, recordCause, runName } from '../pass/pass.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { isErased } from './fate.ts';
 import { foresee, type PlannableRequest } from './foresee.ts';
-import { type DraftPlan, draftPlan } from './plan-basis.ts';
+import { type DraftPlan, draftHostPlan } from './plan-basis.ts';
 import { differences } from './plan-difference.ts';
 
 /** The plan of a request in the present state, or the errors of the request. */
@@ -21,7 +21,7 @@ export function planNow(
 ): DraftPlan | Refusal {
   const foresight = foresee(pass, request);
   if ('code' in foresight) return foresight;
-  return draftPlan(pass, asked, templateDigestOf(request), foresight);
+  return draftHostPlan(pass, asked, templateDigestOf(request), foresight);
 }
 
 /** For a workflow: the template of the request's steps. */
@@ -75,7 +75,7 @@ export function notePlan(pass: Pass, request: HostRequest, by: Requester): void 
   if (kept?.plan === undefined) return;
   const { kind, hash } = kept.plan;
   const why = reason === '' ? '' : `: ${reason}`;
-  causedBy(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
+  recordCause(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
   const erasure = plannedErasure(kept);
   // Its clean comes later, possibly after a release.
   if (kind === RunKind.DELETE) {

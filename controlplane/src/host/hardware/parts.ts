@@ -12,7 +12,7 @@ import {
   NetworkInterfaceSchema,
 } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 
 /** The most entries of each stored list; facts are one bounded record. */
 const partsMax = 64;
@@ -33,25 +33,25 @@ function bounded({ complete, memoryModules, interfaces, firmware }: BmcParts): B
     complete: complete && lists.every(({ length }) => length <= partsMax),
     memoryModules: memoryModules.slice(0, partsMax).map((each) =>
       create(MemoryModuleSchema, {
-        slot: cut(each.slot, textMax),
-        manufacturer: cut(each.manufacturer, textMax),
-        model: cut(each.model, textMax),
-        serial: cut(each.serial, textMax),
+        slot: truncate(each.slot, textMax),
+        manufacturer: truncate(each.manufacturer, textMax),
+        model: truncate(each.model, textMax),
+        serial: truncate(each.serial, textMax),
         sizeBytes: each.sizeBytes,
       }),
     ),
     interfaces: interfaces.slice(0, partsMax).map(({ name, mac, speedMbps, linkUp }) =>
       create(NetworkInterfaceSchema, {
-        name: cut(name, textMax),
-        mac: cut(mac, textMax),
+        name: truncate(name, textMax),
+        mac: truncate(mac, textMax),
         speedMbps,
         linkUp,
       }),
     ),
     firmware: firmware.slice(0, partsMax).map(({ name, version }) =>
       create(FirmwareVersionSchema, {
-        name: cut(name, textMax),
-        version: cut(version, textMax),
+        name: truncate(name, textMax),
+        version: truncate(version, textMax),
       }),
     ),
   });

@@ -29,11 +29,11 @@ import type { HostContext } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
 import {
   backOff,
-  isDue,
+  holdForReview,
+  isRetryDue,
   mayTryAgain,
   missing,
   noteMissingNeeds,
-  waitsForReview,
   wantedRun,
 } from './goal.ts';
 
@@ -214,8 +214,8 @@ test('a goal is tried again when its pause is over, and one given up when a pers
   expect(may({ givenUp: GivenUpCause.ABORTED })).toBe(false);
   // A credential other than the failed one permits another attempt at once.
   expect([may({ givenUp: GivenUpCause.ABORTED }, 0n), may(at(60_000), 0n)]).toEqual([true, true]);
-  expect(isDue(passOf({ status: { backoff: at(1) } }))).toBe(false);
-  expect(isDue(passOf())).toBe(true);
+  expect(isRetryDue(passOf({ status: { backoff: at(1) } }))).toBe(false);
+  expect(isRetryDue(passOf())).toBe(true);
 });
 
 test('after a restored store nobody is booted or erased before a person has looked', () => {
@@ -227,9 +227,9 @@ test('after a restored store nobody is booted or erased before a person has look
     [undefined, false],
   ] as const) {
     const pass = passOf(restored);
-    expect(waitsForReview(pass, kind)).toBe(waits);
+    expect(holdForReview(pass, kind)).toBe(waits);
     expect(pass.status.backoff?.lookFirst ?? false).toBe(waits);
-    expect(waitsForReview(passOf(), kind)).toBe(false);
+    expect(holdForReview(passOf(), kind)).toBe(false);
   }
 });
 

@@ -46,7 +46,7 @@ import { isForced } from '../run/forced.ts';
 import { claimOfUse } from './claim.ts';
 
 /** Whether the pause after a failure is over. */
-export function isDue(pass: PassView): boolean {
+export function isRetryDue(pass: PassView): boolean {
   const next = pass.status.backoff?.nextAttemptTime;
   return next === undefined || hasPassed(pass, next);
 }
@@ -143,7 +143,7 @@ export function mayTryAgain(pass: PassView): boolean {
   if (backoff === undefined) return true;
   if (pass.context.credentialVersion !== pass.record.failedCredentialVersion) return true;
   if (isGivenUp(backoff)) return false;
-  return isDue(pass);
+  return isRetryDue(pass);
 }
 
 export const reviewReason = 'the store was restored: check whether the host is in use, then retry';
@@ -160,7 +160,7 @@ const reviewed: ReadonlySet<RunKind | undefined> = new Set([
  * Whether the next run of the goal or of a deletion waits until a person has checked
  * (`restored.ts`, G3): shown as a given-up goal, regardless of other attempts.
  */
-export function waitsForReview({ record, status }: Pass, kind: RunKind | undefined): boolean {
+export function holdForReview({ record, status }: Pass, kind: RunKind | undefined): boolean {
   if (record.lookFirstSince === undefined) return false;
   if (!reviewed.has(kind)) return false;
   if (status.backoff?.lookFirst !== true) {

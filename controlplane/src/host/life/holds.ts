@@ -1,6 +1,6 @@
 /** Holds with an expiry: they end at their time, whatever else happens to the host. */
 import { actors, HoldScope } from '@rackwright/messages';
-import { causedBy, hasPassed, type Pass } from '../pass/pass.ts';
+import { hasPassed, type Pass, recordCause } from '../pass/pass.ts';
 
 /** Removes every expired hold, and says so in the timeline. */
 export function endHolds(pass: Pass): void {
@@ -9,7 +9,7 @@ export function endHolds(pass: Pass): void {
   if (over.length === 0) return;
   status.holds = status.holds.filter((hold) => !over.includes(hold));
   for (const { scope, by, reason } of over) {
-    causedBy(
+    recordCause(
       pass,
       actors.system,
       `the ${scopeName(scope)} hold of ${by} ended at its time: ${reason}`,

@@ -20,7 +20,7 @@ import {
   refusalOf,
   statusOf,
 } from '../testing/deleting.ts';
-import { foldNewer, whatIsNewer } from './newer.ts';
+import { foldNewer, unknownValueOf } from './newer.ts';
 
 test('a host of a newer version is left alone and shown, and force removes it', () => {
   const host = manageable();
@@ -56,7 +56,7 @@ test('newer values in a run are reported, but not those in a run that has ended'
     const { run } = statusOf(host);
     if (run === undefined) throw new Error('it is being verified');
     change(run);
-    return whatIsNewer(statusOf(host));
+    return unknownValueOf(statusOf(host));
   };
   expect(found(() => {})).toBeUndefined();
   expect(found((run) => Object.assign(run, { phase: 88 }))).toBe('run phase 88');

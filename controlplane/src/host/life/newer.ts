@@ -28,7 +28,7 @@ function knownOf(values: Readonly<Record<string, number>>): ReadonlySet<number> 
 }
 
 /** The unknown values of a host, in words; undefined when this version knows all of them. */
-export function whatIsNewer(status: HostStatus): string | undefined {
+export function unknownValueOf(status: HostStatus): string | undefined {
   if (!states.has(status.state)) return `state ${status.state}`;
   const run = activeRun(status);
   return run === undefined ? undefined : whatIsNewerIn(run);
@@ -44,7 +44,7 @@ function whatIsNewerIn({ kind, phase, steps }: Run): string | undefined {
 /** The outcome of an event for such a host; undefined: the pass continues normally. */
 export function foldNewer(pass: Pass, event: HostEvent): HostOutcome | undefined {
   const { status, host, record } = pass;
-  const newer = whatIsNewer(status);
+  const newer = unknownValueOf(status);
   if (newer === undefined) return undefined;
   if (event.kind !== 'request') return { kind: 'kept', record, effects: [] };
   const { request } = event;

@@ -27,9 +27,9 @@ import {
   RunOutcome,
   type store,
 } from '@rackwright/messages';
-import { dropUsed, isDue } from '../erasure/power-cycle.ts';
+import { dropUsed, isRereadingDue } from '../erasure/power-cycle.ts';
 import { operationParts } from '../operation/operation.ts';
-import { activeRun, causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
+import { activeRun, now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { isSystemHold, keepSystemHolds } from '../pass/system-holds.ts';
 import { move } from '../pass/transitions.ts';
@@ -69,7 +69,7 @@ export function guardRestored(pass: Pass, event: HostEvent): void {
     passLostRuns(pass);
     if (held) return;
     keepSystemHolds(pass, HoldKind.RESTORED, [{ text: context.restored }]);
-    causedBy(pass, actors.system, 'held: the store was restored');
+    recordCause(pass, actors.system, 'held: the store was restored');
   } else if (held) {
     acceptLoss(pass, event.kind === 'hello' ? event.listed : []);
   }
@@ -105,7 +105,7 @@ function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): v
     if (parts !== undefined && parts.runNumber > record.runCount) record.runCount = parts.runNumber;
   }
   delete record.pendingPower;
-  causedBy(pass, actors.system, 'what the restored store had lost was accepted');
+  recordCause(pass, actors.system, 'what the restored store had lost was accepted');
   const run = activeRun(status);
   if (run !== undefined && !isRemoval(pass, run)) endLost(pass, run);
   // Its history since is unknown: data that was written then is not erased data that has returned.
@@ -123,7 +123,9 @@ function isRemoval({ record, status }: PassView, { kind }: Pick<Run, 'kind'>): b
 /** Whether anything was erased in this use, regardless of the outcome of the run. */
 function countsAsErased(pass: PassView): boolean {
   const { record, status } = pass;
-  return isDue(pass) || record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
+  return (
+    isRereadingDue(pass) || record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch)
+  );
 }
 
 /** The use in the backup may have ended since, and the host may have a new user. */

@@ -66,6 +66,7 @@ test('a step whose lease has not come waits in the boot that it has', () => {
     value: create(agent.RetryAfterSchema, {
       reason: agent.ConflictReason.NOT_READY,
       message: 'The work lease did not come until the deadline.',
+      delay: durationFromMs(10_000),
     }),
   });
   expect(stepAt(host)?.name).toBe('deploy.erase_devices');

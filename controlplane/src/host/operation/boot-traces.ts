@@ -14,7 +14,7 @@ import {
   type OperationId,
 } from '@rackwright/messages';
 import type { Pass, PassView } from '../pass/pass.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 import { operationParts } from './operation.ts';
 
 /** Facts are one bounded record. */
@@ -90,7 +90,7 @@ function isKnown({ kind }: BootStep): boolean {
 function boundedStep(step: BootStep): MessageInitShape<typeof BootStepSchema> {
   const { kind, asker, count, bytes, transport, problem, firstTime, lastTime, endTime } = step;
   return {
-    ...{ kind, asker, count, bytes, transport, problem: cut(problem, problemMax) },
+    ...{ kind, asker, count, bytes, transport, problem: truncate(problem, problemMax) },
     ...timeOf('firstTime', firstTime),
     ...timeOf('lastTime', lastTime),
     ...timeOf('endTime', endTime),

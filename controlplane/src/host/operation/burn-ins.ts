@@ -17,7 +17,7 @@ import {
   type RunStep,
 } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 import { timeOf } from './boot-traces.ts';
 
 /** Facts are one bounded record. */
@@ -52,7 +52,7 @@ function bounded(burnIn: BurnIn, kind: BurnInKind, passed: boolean): BurnIn {
   const { startTime, endTime, parts, celsiusMax, problem } = burnIn;
   const hasHeat = celsiusMax !== undefined && Math.abs(celsiusMax) < celsiusLimit;
   return create(BurnInSchema, {
-    ...{ kind, passed, problem: cut(problem, problemMax) },
+    ...{ kind, passed, problem: truncate(problem, problemMax) },
     parts: parts.slice(0, partsMax).map(boundedPart),
     ...timeOf('startTime', startTime),
     ...timeOf('endTime', endTime),
@@ -65,6 +65,6 @@ function boundedPart(part: BurnInPart): MessageInitShape<typeof BurnInPartSchema
   return {
     ...{ bytes, passes, errors, correctedErrors, writtenPerSecond, readPerSecond },
     linkMbps: part.linkMbps,
-    ...{ name: cut(part.name, nameMax), finding: cut(part.finding, findingMax) },
+    ...{ name: truncate(part.name, nameMax), finding: truncate(part.finding, findingMax) },
   };
 }

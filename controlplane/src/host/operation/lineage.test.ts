@@ -1,32 +1,32 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { descends, isSameLife, lifeOf } from './lineage.ts';
+import { isDescendantOf, isSameLife, lifeOf } from './lineage.ts';
 
 const journal = (generation: bigint, life: bigint, ...earlierLives: bigint[]) =>
   create(agent.JournalSchema, { id: 'j', generation, life, earlierLives });
 
 test('a life knows what went to it and to those before it', () => {
   const second = journal(2n, 22n, 11n);
-  expect(descends(second, lifeOf(second))).toBe(true);
-  expect(descends(second, journal(1n, 11n))).toBe(true);
-  expect(descends(journal(1n, 11n), second)).toBe(false);
+  expect(isDescendantOf(second, lifeOf(second))).toBe(true);
+  expect(isDescendantOf(second, journal(1n, 11n))).toBe(true);
+  expect(isDescendantOf(journal(1n, 11n), second)).toBe(false);
 });
 
 test('a restored journal does not descend from a start that it lost', () => {
   const sentTo = journal(5n, 55n, 44n);
-  expect(descends(journal(5n, 66n, 44n), sentTo)).toBe(false);
-  expect(descends(journal(9n, 99n, 88n, 77n, 66n, 44n), sentTo)).toBe(false);
+  expect(isDescendantOf(journal(5n, 66n, 44n), sentTo)).toBe(false);
+  expect(isDescendantOf(journal(9n, 99n, 88n, 77n, 66n, 44n), sentTo)).toBe(false);
 });
 
 test('another journal does not descend from a start', () => {
   const other = create(agent.JournalSchema, { id: 'k', generation: 9n, life: 11n });
-  expect(descends(other, journal(1n, 11n))).toBe(false);
+  expect(isDescendantOf(other, journal(1n, 11n))).toBe(false);
 });
 
 test('an agent that reports no starts is judged by its generation', () => {
-  expect(descends(journal(2n, 0n), journal(1n, 11n))).toBe(true);
-  expect(descends(journal(1n, 0n), journal(2n, 11n))).toBe(false);
+  expect(isDescendantOf(journal(2n, 0n), journal(1n, 11n))).toBe(true);
+  expect(isDescendantOf(journal(1n, 0n), journal(2n, 11n))).toBe(false);
 });
 
 test('a stored journal names one life', () => {

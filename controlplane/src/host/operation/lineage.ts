@@ -7,7 +7,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 
 /** Whether `journal` descends from `sentTo`: the same life, or a later one of it. */
-export function descends(journal: agent.Journal, sentTo: agent.Journal): boolean {
+export function isDescendantOf(journal: agent.Journal, sentTo: agent.Journal): boolean {
   if (sentTo.id !== journal.id || sentTo.generation > journal.generation) return false;
   // An agent that reports no lives is judged by its generation.
   if (sentTo.life === 0n || journal.life === 0n) return true;

@@ -31,7 +31,7 @@ import {
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import type { HostEffect } from '../pass/types.ts';
-import { descends, lifeOf } from './lineage.ts';
+import { isDescendantOf, lifeOf } from './lineage.ts';
 import { bootWindowMs, waitsForConfirmation } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
@@ -200,7 +200,7 @@ function present(
   operationRecord: store.OperationRecord,
   journal: agent.Journal,
 ): SendState {
-  if (!wentTo(operationRecord, journal)) return 'lost';
+  if (!wasSentTo(operationRecord, journal)) return 'lost';
   const isWaiting = run.phase === RunPhase.WAITING;
   if (isWaiting && hostWaitOf(run.waiting) === 'agent') stopWaiting(pass, run);
   if (mayBeUnsent(pass, operationRecord)) resend(pass, journal);
@@ -217,9 +217,9 @@ function mayBeUnsent(pass: PassView, { sentBy, operation }: store.OperationRecor
 /**
  * Whether the operation was sent to this journal, or to an earlier generation of it (R9).
  */
-export function wentTo(operationRecord: store.OperationRecord, journal: agent.Journal): boolean {
+export function wasSentTo(operationRecord: store.OperationRecord, journal: agent.Journal): boolean {
   const { sentTo } = operationRecord;
-  return sentTo !== undefined && descends(journal, sentTo);
+  return sentTo !== undefined && isDescendantOf(journal, sentTo);
 }
 
 /**
@@ -230,7 +230,7 @@ export function wentTo(operationRecord: store.OperationRecord, journal: agent.Jo
  */
 export function resend(pass: Pass, journal: agent.Journal): void {
   const operationRecord = pass.record.operation;
-  if (operationRecord?.operation === undefined || !wentTo(operationRecord, journal)) return;
+  if (operationRecord?.operation === undefined || !wasSentTo(operationRecord, journal)) return;
   noteSent(pass, operationRecord, journal);
   const { operation, cancelId } = operationRecord;
   if (cancelId !== '') pass.effects.push(cancelOf(operation, cancelId));
@@ -261,7 +261,7 @@ export function cancelOperation(pass: Pass): void {
 export function repeatCancel({ record, context, effects }: Pass): void {
   const operationRecord = record.operation;
   if (operationRecord?.operation === undefined || operationRecord.cancelId === '') return;
-  if (context.session === undefined || !wentTo(operationRecord, context.session.journal)) return;
+  if (context.session === undefined || !wasSentTo(operationRecord, context.session.journal)) return;
   if (effects.some(({ kind }) => kind === 'cancel')) return;
   effects.push(cancelOf(operationRecord.operation, operationRecord.cancelId));
 }

@@ -27,7 +27,7 @@ import {
   shutdownText,
 } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { causedBy, hasPassed, later, now, type Pass, type PassView } from '../pass/pass.ts';
+import { hasPassed, later, now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
 import type { DeepReadonly, RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 
@@ -113,7 +113,7 @@ export function noteShutdown(
   const known = Object.values(ShutdownOutcome).find((each) => each === reported);
   shutdown.outcome = known ?? ShutdownOutcome.UNSPECIFIED;
   shutdown.duration = durationFromMs(Math.max(0, pass.context.nowMs - startMs));
-  causedBy(pass, actors.agent, shutdownText(shutdown));
+  recordCause(pass, actors.agent, shutdownText(shutdown));
 }
 
 /** The wait ends now; the waiting agent is to be told. */

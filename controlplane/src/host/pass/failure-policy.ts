@@ -1,6 +1,6 @@
 /**
  * How a host's life reacts to each kind of failure. A kind without a row does not compile. What a
- * person can do about it is in `explain/advice.ts`.
+ * person can do about it is in `explain/failure-advice.ts`.
  */
 import { type FailureName, type FailureType, failureNameOf } from '@rackwright/messages';
 
@@ -42,7 +42,13 @@ const policies: Readonly<Record<FailureName, FailurePolicy>> = {
   privilege: { ...usual, goal: 'person', bmc: 'responds' },
   bmcRefused: { ...usual, bmc: 'responds' },
   toolMissing: usual,
-  identityMismatch: { ...usual, goal: 'person', bmc: 'responds', reading: 'nothing', template: 'fail' },
+  identityMismatch: {
+    ...usual,
+    goal: 'person',
+    bmc: 'responds',
+    reading: 'nothing',
+    template: 'fail',
+  },
   identityUnproven: { ...usual, goal: 'person', reading: 'nothing', template: 'fail' },
   runnerLost: usual,
   notProved: usual,

@@ -14,7 +14,7 @@ import {
 } from '@rackwright/messages';
 import { clearingText } from './fault-clearing.ts';
 import { now, type Pass } from './pass.ts';
-import { cut, messageMax } from './step-failure.ts';
+import { messageMax, truncate } from './step-failure.ts';
 
 interface FaultOptions {
   /** The host works despite a warning; an error, the default, prevents some of its work. */
@@ -38,7 +38,7 @@ export function setFault(
   const { severity = FaultSeverity.ERROR, clearing = FaultClearing.BY_TYPE } = options;
   const { since = now(pass) } = options;
   const { faults } = pass.status;
-  const message = cut(text, messageMax);
+  const message = truncate(text, messageMax);
   const clearedBy = clearingText(type, clearing);
   const present = faultOfType(faults, type);
   if (present !== undefined) {

@@ -22,7 +22,7 @@ import {
 } from '@rackwright/messages';
 import { copyOf } from '../../records/index.ts';
 import type { DeepReadonly, RunView, StepView } from './read-only.ts';
-import { cut, messageMax } from './step-failure.ts';
+import { messageMax, truncate } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
 
 export interface Pass {
@@ -117,7 +117,7 @@ export function currentStep<S extends StepView>({
  * Records who and what caused this revision. When a pass has several causes, the first gives the
  * actor and the request or operation; the texts are listed in order.
  */
-export function causedBy(pass: Pass, actor: Actor, cause: string, requestId = ''): void {
+export function recordCause(pass: Pass, actor: Actor, cause: string, requestId = ''): void {
   const first = pass.caused ? pass.record.change : undefined;
   pass.caused = true;
   pass.record.change = create(store.ChangeSchema, {
@@ -144,7 +144,7 @@ export function waitFor(
   if (!isSame) giveBack(pass, run);
   const since = began ?? (isSame ? run.waiting?.since : undefined);
   run.phase = RunPhase.WAITING;
-  const text = cut(message, messageMax);
+  const text = truncate(message, messageMax);
   run.waiting = create(WaitingSchema, { reason, message: text, since: since ?? now(pass) });
 }
 

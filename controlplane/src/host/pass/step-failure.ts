@@ -13,7 +13,7 @@ export const messageMax = 1_024;
 const detailMax = 4_096;
 
 /** A text of at most `charactersMax`; a mark shows that it was truncated. */
-export function cut(text: string, charactersMax: number): string {
+export function truncate(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
   return `${text.slice(0, charactersMax)}… (${text.length - charactersMax} more)`;
 }
@@ -26,8 +26,8 @@ export function stepFailure(
 ): RunFailure {
   return create(RunFailureSchema, {
     type: failureTypeOf(name),
-    message: cut(message, messageMax),
-    detail: cut(detail, detailMax),
+    message: truncate(message, messageMax),
+    detail: truncate(detail, detailMax),
     ...(details === undefined ? {} : { details }),
   });
 }

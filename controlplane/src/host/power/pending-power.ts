@@ -19,7 +19,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { refusalOf } from '../life/refusal.ts';
-import { causedBy, type Pass, type PassView } from '../pass/pass.ts';
+import { type Pass, type PassView, recordCause } from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
 import type { HostRequest, Refusal } from '../pass/types.ts';
@@ -136,7 +136,7 @@ export function dropPower(pass: Pass, why: string): void {
   if (pendingPower === undefined) return;
   delete pass.record.pendingPower;
   const asked = `${pendingPower.steps.join(', ')} for ${pendingPower.by}`;
-  causedBy(pass, actors.system, `dropped before it began (${asked}): ${why}`);
+  recordCause(pass, actors.system, `dropped before it began (${asked}): ${why}`);
 }
 
 /** The restored power is for a host that nobody has handled since: otherwise its holder decides. */

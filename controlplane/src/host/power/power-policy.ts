@@ -26,7 +26,14 @@ import { backoffDelayMs } from '@rackwright/results';
 import { noteMissingNeeds, wantedRun } from '../life/goal.ts';
 import { refusalOf } from '../life/refusal.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { activeRun, causedBy, hasPassed, later, type Pass, type PassView } from '../pass/pass.ts';
+import {
+  activeRun,
+  hasPassed,
+  later,
+  type Pass,
+  type PassView,
+  recordCause,
+} from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { startRun } from '../run/engine.ts';
@@ -35,7 +42,7 @@ export const powerMismatch = 'powerMismatch';
 const asker = { actor: actors.policy } as const;
 
 /** Whether the power should be on; undefined: it does not matter. */
-export function wantedPower({ power }: DeepReadonly<HostSpec>): boolean | undefined {
+export function shouldBeOn({ power }: DeepReadonly<HostSpec>): boolean | undefined {
   switch (power) {
     case HostPower.ON:
       return true;
@@ -47,8 +54,8 @@ export function wantedPower({ power }: DeepReadonly<HostSpec>): boolean | undefi
 }
 
 /** The desired power that is missing; undefined when all is well, or the power is unknown. */
-function missingPower({ spec, status }: PassView): boolean | undefined {
-  const wanted = wantedPower(spec);
+function neededSwitch({ spec, status }: PassView): boolean | undefined {
+  const wanted = shouldBeOn(spec);
   const known = wanted !== undefined && status.poweredOn !== undefined;
   return known && status.poweredOn !== wanted ? wanted : undefined;
 }
@@ -58,7 +65,7 @@ function missingPower({ spec, status }: PassView): boolean | undefined {
  */
 export function notePowerMismatch(pass: Pass): void {
   if (activeRun(pass.status) !== undefined) return;
-  const wanted = missingPower(pass);
+  const wanted = neededSwitch(pass);
   if (wanted === undefined || pass.status.deletion !== undefined) {
     clearFault(pass, powerMismatch);
     return;
@@ -73,7 +80,7 @@ export function notePowerMismatch(pass: Pass): void {
 /** Starts the run that switches the host as its spec says. True: one was started. */
 export function enforcePower(pass: Pass): boolean {
   const { record, context } = pass;
-  const wanted = missingPower(pass);
+  const wanted = neededSwitch(pass);
   if (wanted === undefined || !enforces(pass)) return false;
   if (obstacleTo(pass, wanted) !== undefined || noteMissingNeeds(pass)) return false;
   const { nextTime, runs = 0 } = record.powerEnforcement ?? {};
@@ -88,7 +95,7 @@ export function enforcePower(pass: Pass): boolean {
   });
   const step = wanted ? engineSteps.on : engineSteps.off;
   startRun(pass, RunKind.POWER, asker.actor, [{ step, arguments: {} }]);
-  causedBy(pass, asker.actor, `switched ${onOff(wanted)}, as its spec wants it`);
+  recordCause(pass, asker.actor, `switched ${onOff(wanted)}, as its spec wants it`);
   return true;
 }
 

@@ -6,7 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { PersonWordSchema } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
 import { confirmationAwaited } from '../operation/person.ts';
-import { activeRun, causedBy, currentStep, now, type Pass } from '../pass/pass.ts';
+import { activeRun, currentStep, now, type Pass, recordCause } from '../pass/pass.ts';
 import type { Refusal, Requester } from '../pass/types.ts';
 
 /**
@@ -30,6 +30,6 @@ export function confirmPower(
     return refused(pass, 'nothingToDo', why);
   }
   step.word = create(PersonWordSchema, { by: by.actor, at: now(pass) });
-  causedBy(pass, by.actor, `${by.actor} says that the host is ${state}`);
+  recordCause(pass, by.actor, `${by.actor} says that the host is ${state}`);
   return undefined;
 }

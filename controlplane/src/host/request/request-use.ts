@@ -22,7 +22,7 @@ import { decideToWrite } from '../erasure/device-plan.ts';
 import { claimedText } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isInUseOf } from '../life/use-of.ts';
-import { activeRun, causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
+import { activeRun, now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
@@ -63,7 +63,7 @@ export function workflow(
   const refusal = refusalOfWorkflow(pass, request);
   if (refusal !== undefined) return refusal;
   startWorkflow(pass, request, by.actor);
-  causedBy(pass, by.actor, request.workflowRun);
+  recordCause(pass, by.actor, request.workflowRun);
   return undefined;
 }
 
@@ -163,10 +163,10 @@ function diskLeft({ context, spec, status }: PassView, { keepDisks }: DeploySpec
 }
 
 /** Ends the use of a host; a clean follows by its goal. */
-export function release(pass: Pass, reason: string, by: Requester): undefined {
+export function requestRelease(pass: Pass, reason: string, by: Requester): undefined {
   delete pass.status.backoff;
   startRun(pass, RunKind.RELEASE, by.actor);
-  if (reason !== '') causedBy(pass, by.actor, `released: ${reason}`);
+  if (reason !== '') recordCause(pass, by.actor, `released: ${reason}`);
 }
 
 /**
@@ -176,7 +176,7 @@ export function release(pass: Pass, reason: string, by: Requester): undefined {
 export function rescue(pass: Pass, reason: string, by: Requester): undefined {
   startRun(pass, RunKind.RESCUE, by.actor);
   pass.status.inRescue = true;
-  if (reason !== '') causedBy(pass, by.actor, `rescue: ${reason}`);
+  if (reason !== '') recordCause(pass, by.actor, `rescue: ${reason}`);
 }
 
 /**
@@ -216,7 +216,7 @@ export function unclaim(pass: Pass, reason: string, by: Requester): Refusal | un
     return refused(pass, 'claimed', text);
   }
   delete pass.status.claim;
-  causedBy(pass, by.actor, `claim given up: ${reason}`);
+  recordCause(pass, by.actor, `claim given up: ${reason}`);
   return undefined;
 }
 

@@ -12,12 +12,12 @@ import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
 import {
   activeRun,
-  causedBy,
   currentStep,
   hasPassed,
   now,
   type Pass,
   type PassView,
+  recordCause,
   runKindName,
 } from '../pass/pass.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
@@ -32,7 +32,7 @@ import {
   claim,
   hold,
   image,
-  release,
+  requestRelease,
   rescue,
   service,
   unclaim,
@@ -65,12 +65,12 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
     // The plan differs from the failed one: an edited plan is tried at once.
     if (request.plan !== undefined || hasChecked) delete pass.status.backoff;
     // Who asks for it again has checked (`restored.ts`, G3).
-    if (hasChecked) causedBy(pass, by.actor, 'delete requested again', requestId);
+    if (hasChecked) recordCause(pass, by.actor, 'delete requested again', requestId);
     delete pass.record.lookFirstSince;
     return undefined;
   }
   const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
-  causedBy(pass, by.actor, cause, requestId);
+  recordCause(pass, by.actor, cause, requestId);
   // A person who sends a request has seen the host. A pool has not: it may be what undoes the goal
   // repeatedly.
   if (!isPool(by.actor)) delete pass.record.goalRuns;
@@ -100,7 +100,7 @@ const applies: { readonly [K in Kind]: Applies<K> } = {
   workflow,
   provision: image,
   reimage: image,
-  release: (pass, { reason }, by) => release(pass, reason, by),
+  release: (pass, { reason }, by) => requestRelease(pass, reason, by),
   rescue: (pass, { reason }, by) => rescue(pass, reason, by),
   adopt: (pass, { to }, by) => adopt(pass, to, by),
   claim: (pass, { reason }, by) => claim(pass, reason, by),
@@ -214,7 +214,7 @@ function power(
   keepPower(pass, request, by.actor);
   const permission = oldDiskPermission(request);
   if (permission !== undefined) {
-    causedBy(pass, by.actor, `${request.kind} from the old disk: ${permission.reason}`);
+    recordCause(pass, by.actor, `${request.kind} from the old disk: ${permission.reason}`);
   }
   return undefined;
 }
@@ -265,7 +265,7 @@ function releaseHold(
   if (fence !== undefined) pass.record.fences = [];
   delete status.backoff;
   const why = fence === undefined ? '' : ' (said to be physically disconnected)';
-  causedBy(pass, by.actor, `hold released${why}: ${reason}`);
+  recordCause(pass, by.actor, `hold released${why}: ${reason}`);
   return undefined;
 }
 

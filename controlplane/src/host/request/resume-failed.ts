@@ -15,14 +15,21 @@ import { claimOfUse } from '../life/claim.ts';
 import { noteMissingNeeds } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
 import { bootAfterLoss } from '../operation/boots.ts';
-import { activeRun, causedBy, hasPassed, type Pass, type PassView, runName } from '../pass/pass.ts';
+import {
+  activeRun,
+  hasPassed,
+  type Pass,
+  type PassView,
+  recordCause,
+  runName,
+} from '../pass/pass.ts';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import type { Refusal, Requester } from '../pass/types.ts';
 import { settle } from '../run/after-failure.ts';
 import { startRun } from '../run/engine.ts';
 
 /** Switches off the host when its stay in the runner is over. True: a run was started. */
-export function endStay(pass: Pass): boolean {
+export function endRunnerStay(pass: Pass): boolean {
   settle(pass);
   const { status } = pass;
   const until = status.afterFailure?.runnerUntil;
@@ -31,7 +38,11 @@ export function endStay(pass: Pass): boolean {
   if (status.inRescue || claimOfUse(status) !== undefined) return false;
   if (holdOf(pass, HoldScope.POWER) !== undefined || noteMissingNeeds(pass)) return false;
   startRun(pass, RunKind.POWER, actors.system, [{ step: engineSteps.off, arguments: {} }]);
-  causedBy(pass, actors.system, `its stay in the runner after ${status.afterFailure?.run} is over`);
+  recordCause(
+    pass,
+    actors.system,
+    `its stay in the runner after ${status.afterFailure?.run} is over`,
+  );
   return true;
 }
 
@@ -72,7 +83,7 @@ export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal
   if (bootsAgain) bootAfterLoss(pass, run, { isErasedAgain });
   else record.runner = runner;
   const why = reason === '' ? '' : `: ${reason}`;
-  causedBy(pass, by.actor, `${runName(failed)} resumed as ${runName(run)}${why}`);
+  recordCause(pass, by.actor, `${runName(failed)} resumed as ${runName(run)}${why}`);
   return undefined;
 }
 

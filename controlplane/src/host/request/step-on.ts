@@ -11,11 +11,11 @@ import {
 import { refused } from '../life/refusal.ts';
 import {
   activeRun,
-  causedBy,
   currentStep,
   now,
   type Pass,
   type PassView,
+  recordCause,
   stopWaiting,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
@@ -42,7 +42,7 @@ export function stepOn(pass: Pass, request: StepOn, by: Requester): Refusal | un
   else restartStep(pass, run, step, {});
   stopWaiting(pass, run);
   const why = request.reason === '' ? '' : `: ${request.reason}`;
-  causedBy(
+  recordCause(
     pass,
     by.actor,
     `${calledStep(step)} ${request.kind === 'skip' ? 'skipped' : 'resumed'}${why}`,

@@ -69,10 +69,10 @@ test('an abort between Welcome and the opening of the session is not lost', asyn
   const operations = [{ operationId: first, hostUid: 'u1', state: BEGUN }];
   const after = await connectAgent(rig, replica, { operations }, 100);
   expect(after.received.map((message) => message.case)).toEqual(['welcome']);
-  expect(replica.hosts.agentConnected('r1')).toBe(false);
+  expect(replica.hosts.isAgentConnected('r1')).toBe(false);
   expect((await replica.request(abort)).kind).toBe('accepted');
   await rig.advance(1_000);
-  expect(replica.hosts.agentConnected('r1')).toBe(true);
+  expect(replica.hosts.isAgentConnected('r1')).toBe(true);
   expect(after.ids()[0]).toBe(`${first}/cancel`);
   await after.report(failed('cancelled'), { id: first, hostUid: 'u1' });
   expect(outcome(rig)).toBe(RunOutcome.CANCELLED);

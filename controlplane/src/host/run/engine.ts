@@ -24,9 +24,9 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
-import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
+import { resetStepBeforeTakeOut, tooLateToTakeOut } from '../deployment/still-in.ts';
 import { notCleanAtEnd } from '../erasure/certify.ts';
-import { dropUsed, stayDue } from '../erasure/power-cycle.ts';
+import { dropUsed, keepRereadingDue } from '../erasure/power-cycle.ts';
 import { burnInMs } from '../erasure/times.ts';
 import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
@@ -133,7 +133,7 @@ export function enterRun(
   const writes = endsAvailability(status.run);
   if (writes && status.state === HostState.AVAILABLE) move(status, 'used');
   else if (writes && kind === RunKind.WORKFLOW) beginUse(pass);
-  stayDue(pass);
+  keepRereadingDue(pass);
   if (!leavesIntents.has(kind)) return;
   record.adoptTo = HostState.UNSPECIFIED;
   status.inRescue = false;
@@ -183,13 +183,13 @@ export function driveRun(pass: Pass, run: Run): void {
   while (run.phase !== RunPhase.ENDED) {
     if (run.abort !== undefined && mayEndAborted(pass)) {
       const failure = abortFailure(run);
-      stayIn(pass, run);
+      resetStepBeforeTakeOut(pass, run);
       endRun(pass, run, RunOutcome.CANCELLED, failure);
       return;
     }
     const tooLate = tooLateToTakeOut(pass, run);
     if (tooLate !== undefined) {
-      stayIn(pass, run);
+      resetStepBeforeTakeOut(pass, run);
       endRun(pass, run, RunOutcome.CANCELLED, tooLate);
       return;
     }

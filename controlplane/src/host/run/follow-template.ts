@@ -17,7 +17,7 @@ import type { Postponement } from '../operation/operation.ts';
 import { later, now, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { skipReasons } from '../pass/skip-reason.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { afterAttempt, type LastAttempt } from './step-policy.ts';
@@ -60,7 +60,7 @@ export function followTemplate(
   delete pass.record.call;
   delete step.deadline;
   step.failures += 1;
-  step.error = cut(failure.message, errorCharactersMax);
+  step.error = truncate(failure.message, errorCharactersMax);
   switch (next.kind) {
     case 'retry':
       return { kind: 'again', postponement: pauseBefore(pass, run, step, failure) };

@@ -13,7 +13,7 @@
 import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { hasPassed, later, now, type Pass, type PassView, stopWaiting } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
-import { cut, messageMax } from '../pass/step-failure.ts';
+import { messageMax, truncate } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 
 /** The most recorded lines about what was left behind. */
@@ -59,7 +59,7 @@ export function giveUpStep(pass: Pass, run: Run, step: RunStep, why: string): vo
   const undone = undoneBy[step.name] ?? `${step.name}: failed`;
   leaveBehind(pass, `${undone}: ${why}`);
   step.state = StepState.FAILED;
-  step.error = cut(why, messageMax);
+  step.error = truncate(why, messageMax);
   step.endTime = now(pass);
   delete step.deadline;
   delete pass.record.operation;
@@ -75,7 +75,7 @@ const undoneBy: Readonly<Record<string, string>> = {
 
 /** Records what may remain, once. */
 export function leaveBehind({ record }: Pass, line: string): void {
-  const text = cut(line, messageMax);
+  const text = truncate(line, messageMax);
   if (record.leftBehind.length >= linesMax || record.leftBehind.includes(text)) return;
   record.leftBehind.push(text);
 }

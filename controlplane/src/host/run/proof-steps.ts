@@ -12,7 +12,7 @@ import {
   type RunStep,
   verifyErasedStep,
 } from '@rackwright/messages';
-import { isDue, isUsedSince, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
+import { isRereadingDue, isUsedSince, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
 import { isStepOver, type PassView } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { skip, skipReasons } from '../pass/skip-reason.ts';
@@ -42,7 +42,7 @@ const usesHost: ReadonlySet<string> = new Set([engineSteps.bootRescue, engineSte
 
 /** The steps of a run, with the pending reading. */
 export function withProof(pass: PassView, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
-  if (!isDue(pass)) return [...steps];
+  if (!isRereadingDue(pass)) return [...steps];
   // Which of its boots a template takes is unknown: each may be the first.
   const everywhere = kind === RunKind.WORKFLOW;
   let isAdded = false;

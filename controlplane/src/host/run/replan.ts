@@ -20,7 +20,7 @@ import {
   verifyErasedStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { causedBy, isStepOver, type Pass, type PassView, runName } from '../pass/pass.ts';
+import { isStepOver, type Pass, type PassView, recordCause, runName } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
@@ -53,7 +53,7 @@ export function replan(pass: Pass, run: Run, ready: agent.RunnerReady): RunFailu
   const names = (steps: readonly RunStep[]) => steps.map(calledStep).join();
   if (names(rest) !== names(pending)) {
     const text = `${runName(run)}: its remaining steps were planned anew for runner`;
-    causedBy(pass, actors.agent, `${text} ${ready.runnerVersion}`);
+    recordCause(pass, actors.agent, `${text} ${ready.runnerVersion}`);
   }
   run.steps = [
     ...run.steps.slice(0, run.currentStep + 1),

@@ -16,7 +16,7 @@ import {
   webhookStep,
 } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
-import { cut } from '../pass/step-failure.ts';
+import { truncate } from '../pass/step-failure.ts';
 import { isOfTemplate } from '../pass/step-names.ts';
 
 /** The most output that is kept of one attempt. */
@@ -52,7 +52,7 @@ export function takeOutput(
   const last = lastOf(bytes.length > 0 ? bytes : tail, Math.min(lastBytesMax, own));
   step.exit = create(StepExitSchema, {
     ...(exit?.code === undefined ? {} : { code: exit.code }),
-    signal: cut(exit?.signal ?? '', signalCharactersMax),
+    signal: truncate(exit?.signal ?? '', signalCharactersMax),
     outputBytes: exit?.outputBytes ?? BigInt(output.tail.length),
     lastOutput: textOf(last),
   });

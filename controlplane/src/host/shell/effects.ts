@@ -16,7 +16,7 @@ import {
 import { storeKey } from '@rackwright/store';
 import {
   copyOf,
-  isAway,
+  isStoreUnavailable,
   readShared,
   sameMessage,
   untilWritten,
@@ -134,7 +134,7 @@ async function sendForDrives(
   try {
     await sendCredential(deps, sending, credential, { rack, bmcAddress: address });
   } catch (error) {
-    if (isAway(error)) throw error;
+    if (isStoreUnavailable(error)) throw error;
     const operation = sending.operation.id;
     const reason = whyNotGiven(error);
     deps.log.warn({ operation, rack, reason }, 'no list of drives is asked for', error);

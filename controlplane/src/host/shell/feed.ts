@@ -16,7 +16,7 @@ import { type HostId, store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import type { Entry, StoreRevision } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
-import { answered, idOfKey, listingsOf } from '../../records/index.ts';
+import { idOfKey, listingsOf, orUnavailable } from '../../records/index.ts';
 import { type HostIndex } from '../fleet/host-index.ts';
 import { activeRun } from '../pass/pass.ts';
 import type { HostsDependencies } from './dependencies.ts';
@@ -33,7 +33,7 @@ export type PassReason = 'tick' | 'written';
 export interface FeedParts {
   readonly index: HostIndex;
   readonly limits: Limits;
-  readonly controller: Controller<string, PassReason>;
+  readonly controller: Controller<HostId, PassReason>;
 }
 
 export class HostFeed {
@@ -69,7 +69,7 @@ export class HostFeed {
   }
 
   /** This replica has decided on the host at this revision. */
-  decided(hostId: HostId, revision: StoreRevision): void {
+  noteDecision(hostId: HostId, revision: StoreRevision): void {
     this.#decided.set(hostId, revision);
     if ((this.#heard.get(hostId) ?? 0) <= revision) this.#heard.delete(hostId);
   }
@@ -127,7 +127,7 @@ export class HostFeed {
     const between = () => pause(clock, resyncPageHosts * resyncMsPerHost, signal);
     const pages = { limit: resyncPageHosts, between };
     for await (const { entries } of listingsOf(
-      (page) => answered(store.list('hosts', page)),
+      (page) => orUnavailable(store.list('hosts', page)),
       pages,
     )) {
       if (signal.aborted) return;

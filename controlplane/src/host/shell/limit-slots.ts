@@ -260,9 +260,9 @@ function namesOf(owner: RackOrFleet): readonly QuotaName[] {
 export function wokenBy(
   before: LimitedRecord | undefined,
   after: LimitedRecord | undefined,
-): string[] {
+): HostUid[] {
   if (after === undefined) return [];
-  const woken = new Set<string>();
+  const woken = new Set<HostUid>();
   for (const name of ['runner', 'rackWipes'] as const) {
     const had = new Set(before === undefined ? [] : openOf(before, name));
     for (const uid of openOf(after, name)) if (!had.has(uid)) woken.add(uid);
@@ -270,7 +270,7 @@ export function wokenBy(
   return [...woken];
 }
 
-function openOf(record: LimitedRecord, name: QuotaName): string[] {
+function openOf(record: LimitedRecord, name: QuotaName): HostUid[] {
   return slotsOf(record, name)
     .taken.filter(({ open }) => open)
     .map(({ hostUid }) => hostUid);

@@ -8,6 +8,7 @@ import {
   type Freeze,
   FreezeSchema,
   type HostId,
+  type HostUid,
   type RackId,
   RackSpecSchema,
   RunPhase,
@@ -108,7 +109,7 @@ export class Limits {
     this.#slots.read(rackId, after);
   }
 
-  #wakeAll(uids: readonly string[]): void {
+  #wakeAll(uids: readonly HostUid[]): void {
     for (const uid of uids) {
       const hostId = this.#index.hostIdOf(uid);
       if (hostId !== undefined) this.#wake(hostId);

@@ -19,11 +19,11 @@ import {
 import { backoffDelayMs } from '@rackwright/results';
 import { storeKey } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
-import { isAway, readShared } from '../../records/index.ts';
+import { isStoreUnavailable, readShared } from '../../records/index.ts';
 import { whyNotGiven } from '../../secrets/index.ts';
 import { rackIdOf } from '../fleet/host-index.ts';
 import { identityReservation } from '../fleet/removal.ts';
-import { release } from '../fleet/reservations.ts';
+import { releaseReserved } from '../fleet/reservations.ts';
 import type { PassResult } from '../pass/pass-result.ts';
 import type { CallResult, HostEffect, HostEvent } from '../pass/types.ts';
 import { callNobody, type WebhookOrder } from '../pass/webhook-order.ts';
@@ -69,7 +69,7 @@ export class Performing {
         return;
       case 'releaseIdentity':
         if (record.host !== undefined) {
-          await release(this.#deps, record.host, [identityReservation(effect.guid)]);
+          await releaseReserved(this.#deps, record.host, [identityReservation(effect.guid)]);
         }
         return;
       case 'cancel':
@@ -100,7 +100,7 @@ export class Performing {
     } catch (error) {
       this.#deps.log.error({ host: hostId }, 'an operation cannot be sent', error);
       const report = failedReport(sending.operation, 'credentialUnusable', whyNotGiven(error));
-      const ended = isAway(error)
+      const ended = isStoreUnavailable(error)
         ? Promise.reject(error)
         : this.#parts.post(hostId, { kind: 'report', report });
       ended.catch((cause: unknown) => {
@@ -113,7 +113,7 @@ export class Performing {
   #sendAfter(failure: unknown, hostId: HostId, operation: agent.Operation, attempt: number): void {
     const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = this.#deps.timing;
     const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key: operation.id });
-    if (!isAway(failure)) {
+    if (!isStoreUnavailable(failure)) {
       const fields = { host: hostId, operation: operation.id, delayMs };
       this.#deps.log.warn(fields, 'an operation is not sent yet; it is tried again', failure);
     }

@@ -79,7 +79,7 @@ type PassWrite =
 export class Hosts {
   readonly #deps: HostsDependencies;
   readonly #finished: FinishedRuns;
-  readonly #controller: Controller<string, PassReason>;
+  readonly #controller: Controller<HostId, PassReason>;
   readonly #progress = new StepProgress();
   readonly #index = new HostIndex();
   readonly #limits: Limits;
@@ -193,7 +193,7 @@ export class Hosts {
     return this.#limits.queuePosition(record) ?? atAgent;
   }
 
-  agentConnected(rackId: RackId): boolean {
+  isAgentConnected(rackId: RackId): boolean {
     return this.#deps.registry.sessionOf(rackId) !== undefined;
   }
 
@@ -226,7 +226,7 @@ export class Hosts {
     return this.#deps.openCredential(record);
   }
 
-  hostIdsOfRack(rackId: RackId): string[] {
+  hostIdsOfRack(rackId: RackId): HostId[] {
     return this.#index.hostIdsOfRack(rackId);
   }
 
@@ -254,7 +254,7 @@ export class Hosts {
     hostId: HostId,
     journal: agent.Journal,
     listed: readonly agent.JournalledOperation[],
-    grants: readonly string[],
+    grants: readonly OperationId[],
   ): Promise<PassResult> {
     return this.#post(hostId, { kind: 'hello', journal, listed, grants });
   }
@@ -291,7 +291,7 @@ export class Hosts {
       if (written.kind !== 'ok') continue;
       const { revision } = written;
       if (revision !== found.revision) this.#waits.note(hostId, outcome.record, context);
-      this.#feed.decided(hostId, revision);
+      this.#feed.noteDecision(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
     }
     throw tooBusy(`hosts/${hostId}`);

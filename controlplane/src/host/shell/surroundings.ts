@@ -27,7 +27,7 @@ import {
   couldReserve,
   hasAllReservations,
   isStale,
-  release,
+  releaseReserved,
   reserve,
   reservedValues,
 } from '../fleet/reservations.ts';
@@ -189,7 +189,7 @@ export async function takeAddresses(
   // Another host may have had an address in between, and have been removed by force.
   const after = await newFences(store, record, spec);
   if (after.length > 0) {
-    await release(deps, holder, outcome.added);
+    await releaseReserved(deps, holder, outcome.added);
     return { holds: false, fencedBy: after };
   }
   return (await confirm(deps, holder, values)) ? held : notHeld;

@@ -29,9 +29,9 @@ import { checkLabels, checkReason, checkRequestId } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
 import { readFleet } from '../../host/index.ts';
 import {
-  answered,
   appliedId,
   hasApplied,
+  orUnavailable,
   readRecord,
   untilWritten,
   withApplied,
@@ -39,7 +39,7 @@ import {
 } from '../../records/index.ts';
 import { approve, poolKey } from '../index.ts';
 import { checkGate, checkPoolSpec } from './pool-spec.ts';
-import { existingPool, goneWith, type KeptPool, presentPool } from './pool-view.ts';
+import { deletedPoolOfRequest, existingPool, type KeptPool, presentPool } from './pool-view.ts';
 
 const schema = wire.PoolRecordSchema;
 /** The most pools. */
@@ -99,11 +99,11 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
   const id = appliedId(createMethod, requestId);
   const before = await readRecord(deps.store, schema, key);
   if (before !== undefined) return samePool(deps, before, id);
-  const gone = id === undefined ? undefined : await goneWith(deps, poolId, id);
+  const gone = id === undefined ? undefined : await deletedPoolOfRequest(deps, poolId, id);
   if (gone !== undefined) return presentPool(deps, gone);
   checkGate('pool.spec', pool, undefined, await policyOf(deps), violations);
   violations.throwIfAny();
-  const { entries } = await answered(deps.store.list('pools'));
+  const { entries } = await orUnavailable(deps.store.list('pools'));
   if (entries.length >= poolsMax) {
     const message = `There are ${entries.length} pools; at most ${poolsMax} are kept.`;
     throw failedPrecondition('TOO_MANY_POOLS', message);
@@ -274,7 +274,7 @@ async function change(
   return untilWritten(name, async () => {
     const kept = await readRecord(deps.store, schema, poolKey(poolId));
     if (kept === undefined) {
-      const gone = id === undefined ? undefined : await goneWith(deps, poolId, id);
+      const gone = id === undefined ? undefined : await deletedPoolOfRequest(deps, poolId, id);
       if (gone === undefined) throw notFound(name);
       return presentPool(deps, gone);
     }

@@ -11,7 +11,7 @@ import {
 import type { StoreRevision } from '@rackwright/store';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
-import { answered, hasApplied, readRecord } from '../../records/index.ts';
+import { hasApplied, orUnavailable, readRecord } from '../../records/index.ts';
 import {
   type PoolSnapshot,
   type PoolViewInputs,
@@ -39,12 +39,12 @@ export async function existingPool({ store }: RpcDependencies, poolId: PoolId): 
 }
 
 /** The last version of a deleted pool that this request had changed; undefined: none. */
-export async function goneWith(
+export async function deletedPoolOfRequest(
   { store }: RpcDependencies,
   poolId: PoolId,
   requestId: RequestId,
 ): Promise<KeptPool | undefined> {
-  const changes = await answered(store.history(poolKey(poolId)));
+  const changes = await orUnavailable(store.history(poolKey(poolId)));
   for (const change of changes.toReversed()) {
     if (change.kind !== 'put') continue;
     const record = fromBinary(schema, change.value);
@@ -54,7 +54,7 @@ export async function goneWith(
 }
 
 /** The inputs of a pool's views; `snapshotOf` is read once for several pools. */
-export async function viewedPool(
+export async function readPoolView(
   deps: RpcDependencies,
   record: wire.PoolRecord,
   snapshotOf?: SnapshotOf,
@@ -73,7 +73,7 @@ export async function presentPool(
   { record, revision }: KeptPool,
   snapshotOf?: SnapshotOf,
 ): Promise<Pool> {
-  const pool = shownPool(await viewedPool(deps, record, snapshotOf));
+  const pool = shownPool(await readPoolView(deps, record, snapshotOf));
   pool.etag = formatPosition(deps.store, revision);
   return pool;
 }

@@ -25,8 +25,8 @@ import { resolvedImage } from '../../host/spec/image-by-digest.ts';
 import { readableRecordOf } from '../../records/index.ts';
 import {
   contestedOf,
-  digestOf,
-  draftPlan,
+  digestInImage,
+  draftPoolPlan,
   explainPool,
   needsLookup,
   readSnapshot,
@@ -45,7 +45,7 @@ import {
   updatePool,
 } from './change-pool.ts';
 import { historyPage } from './deploy-history.ts';
-import { existingPool, type KeptPool, presentPool, viewedPool } from './pool-view.ts';
+import { existingPool, type KeptPool, presentPool, readPoolView } from './pool-view.ts';
 import { addDisks } from './rollout-disks.ts';
 
 const schema = wire.PoolRecordSchema;
@@ -54,7 +54,7 @@ const schema = wire.PoolRecordSchema;
 export function createPoolService(deps: RpcDependencies): BoundService {
   const viewed = async (name: string, field = 'name') => {
     const { record } = await existingPool(deps, requireName('pools', name, field));
-    return viewedPool(deps, record);
+    return readPoolView(deps, record);
   };
   return bind(PoolService, {
     createPool: (request) => createPool(deps, request),
@@ -88,7 +88,7 @@ export function createPoolService(deps: RpcDependencies): BoundService {
 async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
   if (request.pool === undefined) {
     const { record } = await existingPool(deps, requireName('pools', request.name));
-    const view = await viewedPool(deps, record);
+    const view = await readPoolView(deps, record);
     return addDisks(deps, rolloutPlan(view), record);
   }
   const draft = await draftPool(deps, request);
@@ -99,8 +99,8 @@ async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
     ? await resolvedImage(deps, spec?.image ?? '', field)
     : { image: '' };
   const snapshot = await readSnapshot(deps, record, deps.clock.nowMs());
-  const plan = draftPlan(
-    { ...draft, digest: digestOf(image), platforms },
+  const plan = draftPoolPlan(
+    { ...draft, digest: digestInImage(image), platforms },
     snapshot,
     deps.clock.nowMs(),
   );

@@ -11,7 +11,7 @@ import {
   RolloutSlotState,
   type store as wire,
 } from '@rackwright/messages';
-import { digestOf } from '../policy/image-name.ts';
+import { digestInImage } from '../policy/image-name.ts';
 import { wantsApproval } from './gate.ts';
 
 /** What could move it first. */
@@ -52,9 +52,9 @@ export function approve(
   const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
   const isAsked = pool?.spec?.rollout?.gate?.approval === true;
   if (!isAsked) return 'no host waits for an approval: its gate asks nobody for one';
-  const isOfDigest = ({ image }: RolloutSlot) => digestOf(image) === digest;
+  const isOfDigest = ({ image }: RolloutSlot) => digestInImage(image) === digest;
   const other = (slot: RolloutSlot) =>
-    `${slot.host} waits for an approval of ${digestOf(slot.image)}, not of ${digest}`;
+    `${slot.host} waits for an approval of ${digestInImage(slot.image)}, not of ${digest}`;
   const [first] = atGate;
   if (hosts.length === 0) {
     if (first === undefined) return 'no host waits for an approval';

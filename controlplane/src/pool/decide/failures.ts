@@ -15,9 +15,9 @@ import { failureBasis, isOfOther } from '../facts/basis.ts';
 import type { PoolDraft } from '../facts/draft-types.ts';
 import { isHealthyOn, type SeenHost } from '../facts/seen.ts';
 import { wantedBy } from '../facts/target.ts';
-import { deploymentOf, writtenBy } from '../facts/written-run.ts';
-import { digestOf } from '../policy/image-name.ts';
-import { cut, inShort } from './slot-text.ts';
+import { ledgerEntryOf, writtenBy } from '../facts/written-run.ts';
+import { digestInImage } from '../policy/image-name.ts';
+import { inShort, truncate } from './slot-text.ts';
 
 /**
  * A failure before the host has left its image is retried after this pause, and later ones after
@@ -42,7 +42,7 @@ interface Failing {
 /** A host's attempt is over; one that did not count is repeated after a pause. */
 export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: Failing): void {
   const { record, nowMs, hosts, registries } = draft;
-  const digest = digestOf(slot.image);
+  const digest = digestInImage(slot.image);
   const host = hosts.get(slot.hostUid);
   const before = record.failures.find((each) => each.hostUid === slot.hostUid);
   const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
@@ -56,7 +56,7 @@ export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: 
   record.failures.push(
     create(wire.PoolFailureSchema, {
       ...{ host: slot.host, hostUid: slot.hostUid, digest, counted },
-      message: cut(inShort(message, slot), failureCharsMax),
+      message: truncate(inShort(message, slot), failureCharsMax),
       attempts: isGate ? attempts - 1 : attempts,
       time: timestampFromMs(nowMs),
       ...(host === undefined ? {} : { basis: failureBasis(record, registries)(host) }),
@@ -65,7 +65,7 @@ export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: 
     }),
   );
   for (const older of record.failures.slice(0, -newestFailures)) {
-    older.message = cut(older.message, oldMessageCharsMax);
+    older.message = truncate(older.message, oldMessageCharsMax);
   }
 }
 
@@ -96,14 +96,14 @@ export function healFailures(draft: PoolDraft): void {
 }
 
 function tellLate(draft: PoolDraft, failure: wire.PoolFailure, host: SeenHost): void {
-  if (failure.run === 0n || !isHealthyOn(host, digestOf(failure.image))) return;
-  draft.deployments.push(deploymentOf(draft.record, failure, draft.nowMs));
+  if (failure.run === 0n || !isHealthyOn(host, digestInImage(failure.image))) return;
+  draft.deployments.push(ledgerEntryOf(draft.record, failure, draft.nowMs));
   failure.run = noRun;
 }
 
 /** Kept only for the history, until the host is written again. */
 function mayBeLate(failure: wire.PoolFailure, host: SeenHost): boolean {
-  if (failure.run === 0n || host.digest !== digestOf(failure.image)) return false;
+  if (failure.run === 0n || host.digest !== digestInImage(failure.image)) return false;
   Object.assign(failure, { counted: false, attempts: 0, basis: '', retryTime: failure.time });
   return true;
 }

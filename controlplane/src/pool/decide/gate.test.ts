@@ -11,7 +11,7 @@ import {
 import { VALUE_BYTES_MAX } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import type { CallResult } from '../../host/index.ts';
-import { digestOf } from '../policy/image-name.ts';
+import { digestInImage } from '../policy/image-name.ts';
 import { explainPool } from '../show/explain.ts';
 import { shownHosts, shownPool } from '../show/view.ts';
 import { approve as approveSlots } from './approval.ts';
@@ -329,12 +329,12 @@ test('an approval of another digest, or where only a webhook is asked, is refuse
   const rollout = atGate({ approval: true });
   const [slot] = rollout.slots;
   const by = userActor('ann');
-  const wrong = { hosts: [slot?.host ?? ''], digest: digestOf(image('C')), by };
+  const wrong = { hosts: [slot?.host ?? ''], digest: digestInImage(image('C')), by };
   for (const hosts of [[], wrong.hosts]) {
     expect(approveSlots(rollout.record, { ...wrong, hosts })).toContain('waits for an approval of');
   }
   expect(slot?.approvedBy).toBe('');
-  const asked = { hosts: [], digest: digestOf(image('B')), by };
+  const asked = { hosts: [], digest: digestInImage(image('B')), by };
   expect(approveSlots(atGate().record, asked)).toContain('its gate asks nobody for one');
 });
 

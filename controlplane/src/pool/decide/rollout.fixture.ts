@@ -30,7 +30,7 @@ import type { SlotNews } from '../facts/draft-types.ts';
 import type { OtherPool } from '../facts/members.ts';
 import type { SeenHost } from '../facts/seen.ts';
 import { knownDigest, type ResolvedImage } from '../facts/target.ts';
-import { digestOf } from '../policy/image-name.ts';
+import { digestInImage } from '../policy/image-name.ts';
 import type { GateFacts, GateOrder } from './gate.ts';
 import { type PoolStep, stepPool } from './step.ts';
 import { survey } from './survey.ts';
@@ -285,7 +285,7 @@ function after(slot: RolloutSlot, { state }: SeenHost, how: End): Partial<SeenHo
     case 'succeeded':
       return {
         ...{ ...free, state: HostState.PROVISIONED, image: slot.image, illness: undefined },
-        digest: digestOf(slot.image),
+        digest: digestInImage(slot.image),
       };
     case 'failedWriting':
       if (slot.kind === RunKind.PROVISION) {

@@ -21,7 +21,7 @@ export function inShort(text: string, { image }: RolloutSlot): string {
 }
 
 /** A text in the form for the record. */
-export function cut(text: string, charsMax = messageCharsMax): string {
+export function truncate(text: string, charsMax = messageCharsMax): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
 }
 

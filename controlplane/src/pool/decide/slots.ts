@@ -31,20 +31,20 @@ import { msOf } from '../../records/index.ts';
 import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
 import type { PoolStop, PoolWait, Survey } from '../facts/pool-status.ts';
 import {
+  isHandledByPerson,
   isHealthyOn,
-  isInHands,
   isServing,
   type Keeper,
   runUnderWay,
   type SeenHost,
 } from '../facts/seen.ts';
 import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
-import { deploymentOf } from '../facts/written-run.ts';
-import { digestOf } from '../policy/image-name.ts';
+import { ledgerEntryOf } from '../facts/written-run.ts';
+import { digestInImage } from '../policy/image-name.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import type { Room } from './room.ts';
-import { cut, inShort } from './slot-text.ts';
+import { inShort, truncate } from './slot-text.ts';
 import { stopOf } from './stops.ts';
 
 const healthTimeoutDefaultMs = 15 * 60_000;
@@ -77,7 +77,7 @@ function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: Slo
   const { run } = news;
   slot.state = RUNNING;
   slot.run = run.number;
-  slot.message = cut(inShort(run.waiting?.message ?? '', slot));
+  slot.message = truncate(inShort(run.waiting?.message ?? '', slot));
   // It was called off before it began anything: the agent that has to confirm this may be away for
   // long.
   const isOff = run.abort?.by === draft.record.pool?.name;
@@ -91,7 +91,7 @@ function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: Slo
   const message = run.error?.message ?? endText(run);
   // Until then it is out, whichever other hosts may go.
   if (host.isComingBack) {
-    slot.message = cut(inShort(`its power is given back: ${message}`, slot));
+    slot.message = truncate(inShort(`its power is given back: ${message}`, slot));
     return true;
   }
   // It goes again when it may: nothing has failed.
@@ -135,24 +135,24 @@ function soaks(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
 /** Invariants 2, 3 and 4; false: the slot is released. */
 function prove(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
   const { record, nowMs } = draft;
-  const digest = digestOf(slot.image);
+  const digest = digestInImage(slot.image);
   const wanted = wantedBy(record, slot.host);
   const isOver = wanted !== undefined && wanted.digest !== digest;
   if (isHealthyOn(host, digest)) {
     const deployedMs = msOf(slot.deployedTime) ?? nowMs;
     slot.deployedTime = timestampFromMs(deployedMs);
-    draft.deployments.push(deploymentOf(record, slot, deployedMs));
+    draft.deployments.push(ledgerEntryOf(record, slot, deployedMs));
     return record.deletion === undefined && !isOver && soaks(draft, slot, host);
   }
   endHealth(slot, nowMs);
   const ill = host.illness?.text ?? `its disk holds ${host.image || 'nothing that is known'}`;
-  slot.message = cut(inShort(ill, slot));
+  slot.message = truncate(inShort(ill, slot));
   if (record.deletion !== undefined) return false;
   if (!isOver && nowMs < healthDeadlineMs(record, slot)) return true;
   const how = slot.deployedTime === undefined ? 'not healthy in time' : 'too long ill since';
   fail(draft, slot, {
     message: `written, and ${how}: ${slot.message}`,
-    counted: !isOver && !isInHands(host),
+    counted: !isOver && !isHandledByPerson(host),
   });
   return false;
 }
@@ -245,7 +245,7 @@ function passGate(
     slot.waitsForOthers = false;
     return true;
   }
-  slot.message = cut(wants.text);
+  slot.message = truncate(wants.text);
   slot.waitsForOthers = stays !== undefined;
   return !failIfLate(draft, slot, lateText(record, slot));
 }
@@ -265,7 +265,7 @@ function waitsOn(
 ): boolean {
   const isForWindow = isShut && stays === undefined && why === undefined;
   const rest = why === undefined ? ' for a free slot' : `: ${why.text}`;
-  slot.message = cut(
+  slot.message = truncate(
     stays?.text ?? `let through, and waits${isForWindow ? ' for a window' : rest}`,
   );
   slot.waitsForOthers = stays !== undefined;

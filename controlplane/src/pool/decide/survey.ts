@@ -27,7 +27,6 @@ import { msOf } from '../../records/index.ts';
 import { compare, orderKey } from '../facts/members.ts';
 import type { HostStatusInPool, PoolWait, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import {
-  type Illness,
   isBroken,
   isHealthyOn,
   isMissed,
@@ -36,6 +35,7 @@ import {
   type Keeper,
   rescueText,
   type SeenHost,
+  type ServiceProblem,
   stateName,
 } from '../facts/seen.ts';
 import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
@@ -150,7 +150,7 @@ function pauseAfter({ attempts, message, retryTime }: wire.PoolFailure, nowMs: n
 function whyKept(
   { digest, state, illness, keptBy }: SeenHost,
   wanted: string,
-): Keeper | Illness | undefined {
+): Keeper | ServiceProblem | undefined {
   const runsIt = digest === wanted && state === HostState.PROVISIONED;
   if (!runsIt || illness === undefined) return keptBy;
   return { kind: illness.kind, text: `it runs the image, but: ${illness.text}` };

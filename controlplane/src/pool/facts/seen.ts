@@ -37,7 +37,7 @@ import {
   bmcUnreachable,
   engineSteps,
   isOfTemplate,
-  isStillIn,
+  isStillInService,
   occupiedText,
   powerBack,
   reviewReason,
@@ -45,7 +45,7 @@ import {
   wantsAvailable,
 } from '../../host/index.ts';
 import { idOf } from '../../records/index.ts';
-import { digestOf } from '../policy/image-name.ts';
+import { digestInImage } from '../policy/image-name.ts';
 
 /**
  * The use of a provisioned host. `unseen`: it may serve; or it may be down like its BMC, or in the
@@ -72,7 +72,7 @@ export interface Keeper {
 }
 
 /** Why a provisioned host is not in good service. */
-export interface Illness {
+export interface ServiceProblem {
   readonly kind:
     | 'fault'
     | 'off'
@@ -107,7 +107,7 @@ export interface SeenHost {
   /** "user:NAME" or "pools/POOL"; undefined: unclaimed. */
   readonly claimedBy: Actor | undefined;
   /** Why it is not in good service; undefined: it is. Only for a provisioned host. */
-  readonly illness: Illness | undefined;
+  readonly illness: ServiceProblem | undefined;
   /** Only for a provisioned host. */
   readonly service: Service;
   /** A run of it has failed, and its power is not restored yet. */
@@ -154,7 +154,7 @@ export function seenHost(record: wire.HostRecord, brake?: Brake): SeenHost | und
     labels: host.labels,
     state: status.state,
     image: status.image,
-    digest: digestOf(status.image),
+    digest: digestInImage(status.image),
     claimedBy: status.claim && readActor(status.claim.by),
     illness: status.state === HostState.PROVISIONED ? illnessOf(record, host) : undefined,
     service: serviceOf(record, host),
@@ -170,7 +170,7 @@ export function seenHost(record: wire.HostRecord, brake?: Brake): SeenHost | und
     goalStopped: goalStopped(host),
     isDeleting: status.deletion !== undefined,
     waitsForReview,
-    isStillIn: run !== undefined && isStillIn(run, operation),
+    isStillIn: run !== undefined && isStillInService(run, operation),
   };
 }
 
@@ -229,12 +229,12 @@ export function runUnderWay({ run }: Pick<SeenHost, 'run'>): Run | undefined {
 }
 
 /** Why it runs nothing for a user, whatever its power is; undefined: it may. */
-function awayBecause(record: wire.HostRecord, { status }: Host): Illness | undefined {
+function awayBecause(record: wire.HostRecord, { status }: Host): ServiceProblem | undefined {
   const run = runUnderWay({ run: status?.run });
   const isOff = run?.steps.some(({ name: step, attempt }) => {
     return step === engineSteps.off && attempt > 0;
   });
-  if (run !== undefined && isOff === true && !isStillIn(run, record.operation)) {
+  if (run !== undefined && isOff === true && !isStillInService(run, record.operation)) {
     return { kind: 'run', text: occupiedText(run) };
   }
   return powerBack(record) === 'owed' ? switchedBack : undefined;
@@ -244,7 +244,7 @@ function awayBecause(record: wire.HostRecord, { status }: Host): Illness | undef
  * A person has ended the rescue, and no later boot is known here: a reboot in the runner, or from
  * the BMC's own page, is no run. Undefined: it is no such host.
  */
-function leftInRunner({ name, status }: Host): Illness | undefined {
+function leftInRunner({ name, status }: Host): ServiceProblem | undefined {
   const last = status?.run;
   if (last?.kind !== RunKind.RESCUE || last.outcome !== RunOutcome.SUCCEEDED) return undefined;
   const reset = `rackwright host power reset ${idOf(name)}`;
@@ -255,9 +255,9 @@ function leftInRunner({ name, status }: Host): Illness | undefined {
 const switchedBack = {
   kind: 'powerBack',
   text: 'it is in the runner, and is switched back',
-} as const satisfies Illness & Keeper;
+} as const satisfies ServiceProblem & Keeper;
 
-function illnessOf(record: wire.HostRecord, host: Host): Illness | undefined {
+function illnessOf(record: wire.HostRecord, host: Host): ServiceProblem | undefined {
   const { status } = host;
   const fault = status?.faults.find(({ severity }) => severity !== FaultSeverity.WARNING);
   if (fault !== undefined) return { kind: 'fault', text: `${fault.type}: ${fault.message}` };
@@ -305,7 +305,7 @@ function wasFoundOff({ kind, steps }: Run): boolean {
 }
 
 /** A person works on it, and says when that is over. */
-export function isInHands({ isInRescue, switchedOffBy: by }: SeenHost): boolean {
+export function isHandledByPerson({ isInRescue, switchedOffBy: by }: SeenHost): boolean {
   return isInRescue || by !== undefined;
 }
 

@@ -22,7 +22,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import { areSamePlatforms, type PlatformDigests } from '../../images/index.ts';
-import { digestOf, imageByDigest } from '../policy/image-name.ts';
+import { digestInImage, imageByDigest } from '../policy/image-name.ts';
 import { isHealthyOn, type SeenHost } from './seen.ts';
 
 /** The result of resolving a reference. */
@@ -144,7 +144,7 @@ export function targetOf({ pool, previousTarget }: wire.PoolRecord): RolloutTarg
 /** The image that a host must run; undefined: unknown. */
 export function wantedBy(record: wire.PoolRecord, host: HostName): TargetImage | undefined {
   const pin = record.pool?.spec?.pins[host];
-  if (pin !== undefined) return { image: pin, digest: digestOf(pin) };
+  if (pin !== undefined) return { image: pin, digest: digestInImage(pin) };
   const target = targetOf(record);
   return target === undefined ? undefined : { image: target.image, digest: target.digest };
 }

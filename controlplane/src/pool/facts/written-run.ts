@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutSlot, store as wire } from '@rackwright/messages';
-import { digestOf } from '../policy/image-name.ts';
+import { digestInImage } from '../policy/image-name.ts';
 
 /** A run that wrote an image. */
 export type DeploymentFacts = Pick<
@@ -11,7 +11,7 @@ export type DeploymentFacts = Pick<
 >;
 
 /** The entry of the ledger, with the time at which the host was first seen healthy on the image. */
-export function deploymentOf(
+export function ledgerEntryOf(
   { pool }: wire.PoolRecord,
   { host, hostUid, image, run, version, reference }: DeploymentFacts,
   atMs: number,
@@ -19,7 +19,7 @@ export function deploymentOf(
   return create(wire.DeploymentRecordSchema, {
     ...{ pool: pool?.name ?? '', poolUid: pool?.uid ?? '' },
     ...{ host, hostUid, image, run, version, reference },
-    digest: digestOf(image),
+    digest: digestInImage(image),
     endTime: timestampFromMs(atMs),
   });
 }

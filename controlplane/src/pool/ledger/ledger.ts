@@ -1,7 +1,7 @@
 /** Reads the deploy ledger. */
 import { type PoolUid, store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
-import { answered, sharedRecordOf } from '../../records/index.ts';
+import { orUnavailable, sharedRecordOf } from '../../records/index.ts';
 import { ledgerPrefix } from '../policy/names.ts';
 
 /** All entries of a pool. Throws `unavailable`. */
@@ -9,6 +9,6 @@ export async function readLedger(
   store: StateStore,
   poolUid: PoolUid,
 ): Promise<wire.DeploymentRecord[]> {
-  const { entries } = await answered(store.list(ledgerPrefix(poolUid)));
+  const { entries } = await orUnavailable(store.list(ledgerPrefix(poolUid)));
   return entries.map((entry) => sharedRecordOf(store, wire.DeploymentRecordSchema, entry));
 }

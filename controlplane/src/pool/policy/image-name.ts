@@ -10,11 +10,13 @@ export function imageProblem(text: string): string | undefined {
 export function pinProblem(text: string): string | undefined {
   const problem = imageProblem(text);
   if (problem !== undefined) return problem;
-  return digestOf(text) === '' ? 'must name a digest, "@sha256:…", for a pin stays' : undefined;
+  return digestInImage(text) === ''
+    ? 'must name a digest, "@sha256:…", for a pin stays'
+    : undefined;
 }
 
 /** "sha256:…" of an image by digest; empty for any other text. */
-export function digestOf(image: string): string {
+export function digestInImage(image: string): string {
   return digestOfImage(image);
 }
 

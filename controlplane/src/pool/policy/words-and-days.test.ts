@@ -4,7 +4,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { RolloutSlotSchema, RolloutWindowSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { image } from '../decide/rollout.fixture.ts';
-import { cut, inShort } from '../decide/slot-text.ts';
+import { inShort, truncate } from '../decide/slot-text.ts';
 import { opening, windowProblems } from './windows.ts';
 import { dateOf, daysSinceEpoch } from './zone.ts';
 
@@ -90,10 +90,10 @@ test('a window lasts from a minute to a week, and no text is read that is too lo
 });
 
 test('texts are cut where they are longer than a record keeps', () => {
-  expect(cut('x'.repeat(240))).toBe('x'.repeat(240));
-  expect(cut('x'.repeat(241))).toBe(`${'x'.repeat(239)}…`);
-  expect(cut('abc', 3)).toBe('abc');
-  expect(cut('abcd', 3)).toBe('ab…');
+  expect(truncate('x'.repeat(240))).toBe('x'.repeat(240));
+  expect(truncate('x'.repeat(241))).toBe(`${'x'.repeat(239)}…`);
+  expect(truncate('abc', 3)).toBe('abc');
+  expect(truncate('abcd', 3)).toBe('ab…');
 });
 
 test('words on a host leave out its image and most of a digest', () => {

@@ -11,7 +11,7 @@ import type { PoolId, store as wire } from '@rackwright/messages';
 import { type Cancel, type Clock, errorText } from '@rackwright/platform';
 import type { ResolveAnswer, ResolveImage } from '../../images/index.ts';
 import { isOutdated, knownDigest, type ResolvedImage } from '../facts/target.ts';
-import { digestOf } from '../policy/image-name.ts';
+import { digestInImage } from '../policy/image-name.ts';
 
 /** How often a tag is resolved by default. */
 export const pollIntervalDefaultMs = 5 * 60_000;
@@ -118,7 +118,7 @@ export class ImageLookups {
     const { answered, reference } = lookup;
     lookup.intervalMs = intervalOf(record);
     // A digest always names the same content.
-    if (answered === undefined || digestOf(reference) !== '') return;
+    if (answered === undefined || digestInImage(reference) !== '') return;
     lookup.timer?.();
     const { intervalMs } = lookup;
     const { atMs, retryAfterMs } = answered;

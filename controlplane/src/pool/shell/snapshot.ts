@@ -17,7 +17,7 @@ import {
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
 import { agentAway, type Brake, destructionBrake, fleetKey } from '../../host/index.ts';
-import { answered, idOf, readableRecordOf, readShared } from '../../records/index.ts';
+import { idOf, orUnavailable, readableRecordOf, readShared } from '../../records/index.ts';
 import type { Policy } from '../../steps/index.ts';
 import type { OtherPool } from '../facts/members.ts';
 import { isSelected, type SeenHost, seenHost } from '../facts/seen.ts';
@@ -63,7 +63,7 @@ export async function readSnapshots(
 ): Promise<SnapshotOf> {
   const { store, fleetView } = deps;
   const [pools, fleet] = await Promise.all([
-    answered(store.list('pools')),
+    orUnavailable(store.list('pools')),
     readShared(store, wire.FleetRecordSchema, fleetKey),
     fleetView.caughtUp(),
   ]);

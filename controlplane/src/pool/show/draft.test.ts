@@ -2,7 +2,7 @@ import { clone } from '@bufbuild/protobuf';
 import { HostState, userActor, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { digest, image, Rollout } from '../decide/rollout.fixture.ts';
-import { draftPlan, needsLookup } from './draft.ts';
+import { draftPoolPlan, needsLookup } from './draft.ts';
 import { rolloutPlan } from './view.ts';
 
 const available = { state: HostState.AVAILABLE, image: '', digest: '' };
@@ -13,7 +13,7 @@ const namesOf = ({ hosts }: { hosts: readonly { host: string }[] }) =>
 function drafted(pool: Rollout, letter: string) {
   const { record, hosts, others, registries, nowMs } = pool;
   const draft = { record, before: undefined, digest: digest(letter) };
-  return draftPlan(draft, { hosts, others, registries }, nowMs);
+  return draftPoolPlan(draft, { hosts, others, registries }, nowMs);
 }
 
 test('before a pool is made, it shows the very hosts that it would write over', () => {
@@ -66,7 +66,7 @@ test('a change shows what it would do to the pool that is there, by its own rule
   expect(needsLookup(record)).toBe(true);
   const { hosts, others, registries, nowMs } = pool;
   const draft = { record, before, digest: digest('B') };
-  const plan = draftPlan(draft, { hosts, others, registries }, nowMs);
+  const plan = draftPoolPlan(draft, { hosts, others, registries }, nowMs);
   expect(plan.warnings).toEqual(['it would hold 3 hosts', 'given back, as they are: hosts/h4']);
   Object.assign(pool.spec, { hosts: spec.hosts, image: spec.image });
   pool.push('B');

@@ -42,7 +42,7 @@ export function needsLookup(record: wire.PoolRecord): boolean {
 }
 
 /** The order of the rollout over the pool's future hosts, and the effects on other hosts. */
-export function draftPlan(
+export function draftPoolPlan(
   { record: wanted, before, digest, platforms }: DraftedPool,
   { hosts, others, registries }: Pick<PoolSnapshot, 'hosts' | 'others' | 'registries'>,
   nowMs: number,

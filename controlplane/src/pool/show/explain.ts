@@ -24,7 +24,7 @@ import type {
   SurveyedHost,
 } from '../facts/pool-status.ts';
 import { isServing, type SeenHost } from '../facts/seen.ts';
-import { digestOf } from '../policy/image-name.ts';
+import { digestInImage } from '../policy/image-name.ts';
 
 /** The most lines of one kind; the rest are counted. */
 const linesMax = 5;
@@ -173,7 +173,7 @@ function gateAdvice(
   const id = idOf(record.pool?.name);
   const waits = atGate.map((slot) => gateWait(record, slot, { isOpen }));
   const asked = atGate.filter((_, index) => waits[index] === 'approval');
-  const digests = [...new Set(asked.map(({ image }) => digestOf(image)))];
+  const digests = [...new Set(asked.map(({ image }) => digestInImage(image)))];
   const advice = digests.map((digest) => `approve them: rackwright pool approve ${id} ${digest}`);
   if (!isStopped && waits.includes('webhook')) {
     const receiver = originOf(gateUrlOf(record));

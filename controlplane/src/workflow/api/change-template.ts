@@ -27,9 +27,9 @@ import {
 } from '../../records/index.ts';
 import { builtInPrefix, type KeptTemplate, templateKey, underived } from '../templates/index.ts';
 import {
+  deletedTemplateOfRequest,
   existing,
   existingOr,
-  madeAndGone,
   present,
   refuseBuiltIn,
   type TemplatesDependencies,
@@ -57,7 +57,8 @@ export async function createTemplate(
   const name = `templates/${request.templateId}`;
   const templateId = requireName('templates', name, 'template_id');
   const id = appliedId('create', requestId);
-  const before = (await existingOr(deps, templateId)) ?? (await madeAndGone(deps, templateId, id));
+  const before =
+    (await existingOr(deps, templateId)) ?? (await deletedTemplateOfRequest(deps, templateId, id));
   if (before !== undefined) return sameTemplate(deps, before, name, id);
   const time = timestampFromMs(deps.clock.nowMs());
   const template = { name, uid: randomId(deps.random), createTime: time, updateTime: time };

@@ -14,10 +14,10 @@ import { checkEtag, etagMismatch } from '../../call/position.ts';
 import { checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
 import {
-  answered,
   appliedId,
   deleteRecord,
   hasApplied,
+  orUnavailable,
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
@@ -82,7 +82,7 @@ async function refuseWithWorkflows(
   { store }: TemplatesDependencies,
   templateId: TemplateId,
 ): Promise<void> {
-  const { entries } = await answered(store.list('workflows'));
+  const { entries } = await orUnavailable(store.list('workflows'));
   const names = entries
     .map(({ key }) => key.split('.'))
     .filter(([, , template, ...rest]) => template === templateId && rest.length === 0)

@@ -18,7 +18,7 @@ import { listPage } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
 import { quote, Violations } from '../../call/violations.ts';
-import { answered, readableRecordOf, readShared } from '../../records/index.ts';
+import { orUnavailable, readableRecordOf, readShared } from '../../records/index.ts';
 import {
   existingWorkflow,
   keptRuns,
@@ -62,7 +62,7 @@ export async function listWorkflows(deps: RpcDependencies, request: ListWorkflow
     const description = 'sorts the workflows of one host; name it as parent, or leave this out';
     throw invalidArgument([{ field: 'order_by', description }]);
   }
-  const { entries } = await answered(store.list(prefix));
+  const { entries } = await orUnavailable(store.list(prefix));
   const found = await Promise.all(entries.map(read));
   const items = [found.flatMap((each) => each ?? [])];
   const bytesOf = (each: Workflow) => toBinary(WorkflowSchema, each).byteLength;

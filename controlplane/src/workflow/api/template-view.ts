@@ -12,7 +12,7 @@ import type { StoreRevision } from '@rackwright/store';
 import { requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
-import { answered, hasApplied, readRecord } from '../../records/index.ts';
+import { hasApplied, orUnavailable, readRecord } from '../../records/index.ts';
 import {
   builtInTemplate,
   derive,
@@ -51,13 +51,13 @@ export function existingOr({ store }: TemplatesDependencies, templateId: Templat
 }
 
 /** The last template of this name, when it was deleted and this request was applied to it. */
-export async function madeAndGone(
+export async function deletedTemplateOfRequest(
   { store }: TemplatesDependencies,
   templateId: TemplateId,
   id: string | undefined,
 ): Promise<KeptTemplate | undefined> {
   if (id === undefined) return undefined;
-  const changes = await answered(store.history(templateKey(templateId)));
+  const changes = await orUnavailable(store.history(templateKey(templateId)));
   const last = changes.findLast((change) => change.kind === 'put');
   if (last === undefined) return undefined;
   const record = fromBinary(wire.TemplateRecordSchema, last.value);
@@ -71,7 +71,7 @@ export async function deletedBefore(
   id: string | undefined,
 ): Promise<KeptTemplate | undefined> {
   if (id === undefined) return undefined;
-  const changes = await answered(store.history(templateKey(templateId)));
+  const changes = await orUnavailable(store.history(templateKey(templateId)));
   for (const [index, last] of changes.entries()) {
     if (last.kind !== 'put' || changes[index + 1]?.kind !== 'delete') continue;
     const record = fromBinary(wire.TemplateRecordSchema, last.value);

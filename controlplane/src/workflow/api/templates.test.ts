@@ -11,7 +11,7 @@ import {
   startFixture,
   violatedFields,
 } from '../../services/rpc.fixture.ts';
-import { digestOf } from '../templates/index.ts';
+import { sourceSha256 } from '../templates/index.ts';
 
 let fixture: Fixture;
 
@@ -53,7 +53,7 @@ describe('a template', () => {
       name: 'templates/set-clock',
       labels: { team: 'time' },
       source,
-      digest: digestOf(source),
+      digest: sourceSha256(source),
       builtIn: false,
       description: 'Set the clock',
       variables: [
@@ -89,7 +89,7 @@ describe('a template', () => {
       updateMask: { paths: ['source'] },
     });
     expect(changed).toMatchObject({ description: 'Set it', labels: { team: 'time' } });
-    expect(changed.digest).toBe(digestOf(shorter));
+    expect(changed.digest).toBe(sourceSha256(shorter));
     const stale = { name, etag: created.etag };
     const late = templates.updateTemplate({ template: { ...stale, source } });
     expect((await failureOf(late)).kind).toBe('aborted');

@@ -19,7 +19,7 @@ import {
 } from '@rackwright/messages';
 import { pageSizeOf } from '../../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../../call/position.ts';
-import { answered, isDirectlyBelow } from '../../records/index.ts';
+import { isDirectlyBelow, orUnavailable } from '../../records/index.ts';
 import {
   builtInRevision,
   builtInSources,
@@ -51,7 +51,7 @@ async function listTemplates(deps: TemplatesDependencies, request: ListTemplates
   const { store } = deps;
   const size = pageSizeOf(request.pageSize);
   const after = parsePageToken(store, '', request.pageToken);
-  const { entries } = await answered(store.list('templates'));
+  const { entries } = await orUnavailable(store.list('templates'));
   const ofPeople = entries
     .filter(({ key }) => isDirectlyBelow('templates', key))
     .map(({ key, value, revision }) => ({

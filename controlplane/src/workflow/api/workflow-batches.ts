@@ -32,17 +32,17 @@ import { checkEtag, formatPosition } from '../../call/position.ts';
 import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
 import {
-  answered,
   appliedId,
   deleteRecord,
   hasApplied,
+  orUnavailable,
   readableRecordOf,
   readRecord,
   untilWritten,
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
-import { batchKey, isOver, parseBatchName, shownBatch } from '../index.ts';
+import { batchKey, isBatchEnded, parseBatchName, shownBatch } from '../index.ts';
 import { readTemplateDigest } from '../templates/index.ts';
 import { pageOfHosts } from './batch-hosts.ts';
 import { checkBatchSpec, type SelectedHost, selectHosts } from './batch-spec.ts';
@@ -176,7 +176,7 @@ function checkSize(record: wire.WorkflowBatchRecord, hosts: number): void {
 }
 
 async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
-  const { entries } = await answered(store.list('workflowBatches'));
+  const { entries } = await orUnavailable(store.list('workflowBatches'));
   if (entries.length < batchesMax) return;
   const count = entries.length;
   const message = `There are ${count} batches; at most ${batchesMax} are kept. Delete some.`;
@@ -221,7 +221,7 @@ async function cancelBatch(
     next.cancelled = create(AbortSchema, { by: actor, reason, at });
     next.cancelledByAdmin = mayEndOthersUse;
     const isEnough = record.cancelled !== undefined && (endsAll(record) || !endsAll(next));
-    if (isOver(record) || isEnough) return reconciledBatch(deps, batchId);
+    if (isBatchEnded(record) || isEnough) return reconciledBatch(deps, batchId);
     if (equals(schema, record, next)) return reconciledBatch(deps, batchId);
     const written = await writeRecord(deps, schema, batchKey(batchId), next, revision);
     return written.kind === 'ok' ? reconciledBatch(deps, batchId) : undefined;

@@ -27,7 +27,6 @@ import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
 import { appliedId, readRecord } from '../../records/index.ts';
 import {
-  askedBy,
   cancelWorkflow,
   changeWorkflow,
   createWorkflow,
@@ -44,6 +43,7 @@ import {
   runWorkflow,
   type WorkflowId,
   type WorkflowSnapshot,
+  withRequester,
 } from '../index.ts';
 import { readTemplateDigest } from '../templates/index.ts';
 import { listWorkflowRuns, listWorkflows } from './list-workflows.ts';
@@ -197,7 +197,7 @@ function updated(
   run.variables = { ...workflow.spec?.variables };
   const isSame = before !== undefined && equals(WorkflowRunSchema, before, run);
   if (isSame && wasDisabled === (workflow.spec?.disabled ?? false)) return draft;
-  return askedBy(draft, actor, templateDigest);
+  return withRequester(draft, actor, templateDigest);
 }
 
 async function getRun(deps: RpcDependencies, name: string): Promise<WorkflowRun> {

@@ -17,7 +17,7 @@ import {
 } from '@rackwright/template';
 
 /** SHA-256 of the source, lower-case hex: the digest that runs name. */
-export function digestOf(source: string): string {
+export function sourceSha256(source: string): string {
   return sha256Hex(new TextEncoder().encode(source));
 }
 
@@ -25,7 +25,7 @@ export function digestOf(source: string): string {
  * Fills in the fields derived from the source. A source that cannot be parsed is shown as it is.
  */
 export function derive(template: Template): Template {
-  template.digest = digestOf(template.source);
+  template.digest = sourceSha256(template.source);
   const parsed = parseTemplate(template.source);
   const derived = parsed.kind === 'ok' ? parsed.template : undefined;
   template.description = derived?.description ?? '';

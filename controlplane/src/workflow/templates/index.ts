@@ -1,6 +1,6 @@
 /** The control plane's stored templates. */
 export { builtInPrefix, builtInSources } from './built-in.ts';
-export { derive, digestOf, underived } from './derived.ts';
+export { derive, sourceSha256, underived } from './derived.ts';
 export { templateHostOf } from './host.ts';
 export {
   builtInRevision,

@@ -11,7 +11,7 @@ import {
 import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { readRecord } from '../../records/index.ts';
 import { builtInSources } from './built-in.ts';
-import { digestOf } from './derived.ts';
+import { sourceSha256 } from './derived.ts';
 
 /** The revision of a built-in template: it was never written. */
 export const builtInRevision = 0;
@@ -65,7 +65,7 @@ export async function readTemplate(
   const { sourceBy } = kept.record;
   return {
     source,
-    digest: digestOf(source),
+    digest: sourceSha256(source),
     sourceBy: sourceBy === '' ? undefined : readActor(sourceBy),
   };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lackingIn } from './expected.ts';
+import { missingTexts } from './expected.ts';
 
 const output = 'hosts/h1: waits\n  waits for the BMC, since 2s ago\nstate    available';
 
@@ -9,5 +9,5 @@ test.for([
   [['waits for the agent', 'state available'], ['waits for the agent']],
   [[''], []],
 ] as const)('the output is searched for the texts %j, and lacks %j', ([texts, lacking]) => {
-  expect(lackingIn(output, texts)).toEqual(lacking);
+  expect(missingTexts(output, texts)).toEqual(lacking);
 });

@@ -23,7 +23,7 @@ export function expectingOf(words: readonly string[]): Expecting | undefined {
 }
 
 /** The texts that the output lacks. Columns and lines of a table are as wide as they like. */
-export function lackingIn(output: string, texts: readonly string[]): string[] {
+export function missingTexts(output: string, texts: readonly string[]): string[] {
   const printed = oneSpaced(output);
   return texts.filter((text) => !printed.includes(oneSpaced(text)));
 }

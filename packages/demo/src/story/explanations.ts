@@ -1,6 +1,6 @@
 /** Hosts whose BMCs are broken in four ways, each explained in a few lines, and freed by them. */
 import { type Host, HostState, hostWaitOf } from '@rackwright/messages';
-import { type FaultName, isBearable } from '../faults.ts';
+import { canBecomeAvailableWith, type FaultName } from '../faults.ts';
 import type { PlannedMachine } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { bmcPassword, bmcUser, setFault } from '../site/machine.ts';
@@ -26,7 +26,7 @@ const known = { USER: bmcUser };
 /** Every host with a fault, once its trouble has been seen, as the command explains it. */
 export async function explainTroubles(stage: Stage): Promise<ToDo> {
   const broken = stage.fleet.machines.filter(({ fault }) => {
-    return fault !== undefined && !isBearable(fault);
+    return fault !== undefined && !canBecomeAvailableWith(fault);
   });
   const toDo = new Map<string, readonly string[]>();
   for (const { name } of broken) {

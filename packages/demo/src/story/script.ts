@@ -42,7 +42,7 @@ import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { setFault, swapDisk } from '../site/machine.ts';
 import { manifestOf, strangersMax } from '../site/strangers.ts';
-import { expectingOf, lackingIn } from './expected.ts';
+import { expectingOf, missingTexts } from './expected.ts';
 import { Notes } from './notes.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
 
@@ -269,7 +269,7 @@ async function runRackwright(
   const line = words.join(' ');
   if (kind === 'run') expectThat(code === 0, `"${line}" ended with exit code ${code}`);
   else expectThat(code !== 0, `"${line}" was not refused`);
-  const [lacking] = lackingIn(output, texts);
+  const [lacking] = missingTexts(output, texts);
   expectThat(lacking === undefined, `"${line}" did not print "${lacking}"`);
 }
 
@@ -289,7 +289,7 @@ async function seeRackwright(
     await eventually(`"${words.join(' ')}" to print "${texts.join('", "')}"`, seenWithinMs, () =>
       stage.site.rackwright(args).then((result) => {
         output = result.output;
-        return result.code === 0 && lackingIn(output, texts).length === 0 ? true : undefined;
+        return result.code === 0 && missingTexts(output, texts).length === 0 ? true : undefined;
       }),
     );
   } finally {

@@ -77,11 +77,11 @@ function barOf(fraction: number, columns: number): string {
 
 /** Exactly so many columns: padded, or cut. Without line breaks. */
 function fit(text: string, columns: number): string {
-  return cut(text.replace(/\s+/g, ' '), columns).padEnd(columns);
+  return clipLine(text.replace(/\s+/g, ' '), columns).padEnd(columns);
 }
 
 /** At most so many columns, with an ellipsis for the rest. */
-export function cut(line: string, columns: number): string {
+export function clipLine(line: string, columns: number): string {
   if (line.length <= columns) return line;
   return columns < 2 ? line.slice(0, columns) : `${line.slice(0, columns - 1)}…`;
 }

@@ -5,7 +5,7 @@
  * V1 A picture is only painted where it fits, in columns and rows; else it says so, once.
  * V2 After `close` the terminal is as it was: cursor shown, picture left as text.
  */
-import { columnsMin, cut, lineOf, type Picture, paint } from './paint.ts';
+import { clipLine, columnsMin, lineOf, type Picture, paint } from './paint.ts';
 import type { HostProgress } from './progress.ts';
 import { wrap } from './wrap.ts';
 
@@ -97,7 +97,7 @@ export class DemoScreen {
     const line = lineOf(host, elapsedMs);
     const { isTerminal } = this.#terminal;
     // A terminal would break it in the middle of a word.
-    const shown = isTerminal ? cut(line, this.#terminal.size().columns - 1) : line;
+    const shown = isTerminal ? clipLine(line, this.#terminal.size().columns - 1) : line;
     this.#terminal.write(`${shown}\n`);
   }
 

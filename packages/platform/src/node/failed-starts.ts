@@ -32,7 +32,7 @@ export interface FailedStarts {
 /** `wait` is for tests; it answers whether the time has passed without a signal. */
 export function nodeFailedStarts(
   environment: Readonly<Record<string, string | undefined>>,
-  wait: (ms: number) => Promise<boolean> = passed,
+  wait: (ms: number) => Promise<boolean> = waitUnlessSignalled,
 ): FailedStarts {
   // Several folders are separated by colons; ours are single ones.
   const [folder = ''] = (environment['RUNTIME_DIRECTORY'] ?? '').split(':');
@@ -61,7 +61,7 @@ export function nodeFailedStarts(
 }
 
 /** True when the time has passed; false when a signal to end came before. */
-export async function passed(ms: number): Promise<boolean> {
+export async function waitUnlessSignalled(ms: number): Promise<boolean> {
   const ending = new AbortController();
   const { signal } = ending;
   try {

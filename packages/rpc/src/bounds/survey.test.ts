@@ -5,7 +5,7 @@ import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { weighMessage } from '../wire/codec.ts';
-import { decodeCost, survey } from './survey.ts';
+import { decodeCost, surveyMessage } from './survey.ts';
 
 const ample = { bytesMax: 1 << 24, elementsMax: 1 << 24, unknownFieldsMax: 1 << 24 };
 /** Field 15 of type varint; neither message below has it. */
@@ -32,33 +32,33 @@ test('the survey counts fields, elements of lists and entries of maps, in all de
   });
   // Name, spec, rack, three addresses, and of each label itself, its key and its value.
   const found = { elements: 1 + 1 + 1 + 3 + 2 * 3, unknownFields: 0 };
-  expect(survey(HostSchema, toBinary(HostSchema, host), ample)).toEqual(found);
+  expect(surveyMessage(HostSchema, toBinary(HostSchema, host), ample)).toEqual(found);
 });
 
 test('the survey counts unknown fields, in nested messages and groups too', () => {
   const unknown = repeated(unknownField, 5);
-  expect(survey(HostSchema, unknown, ample)).toEqual({ elements: 0, unknownFields: 5 });
+  expect(surveyMessage(HostSchema, unknown, ample)).toEqual({ elements: 0, unknownFields: 5 });
   // Field 8 of an agent's message is a finding of a discovery, and field 4 of that an inventory.
   const deep = nested(8, nested(4, repeated(Uint8Array.of(0xf8, 0x07, 0x00), 5)));
-  expect(survey(agent.SessionRequestSchema, deep, ample)).toEqual({
+  expect(surveyMessage(agent.SessionRequestSchema, deep, ample)).toEqual({
     elements: 2,
     unknownFields: 5,
   });
   const group = Uint8Array.of(0x7b, ...unknown, 0x7c);
-  expect(survey(HostSchema, group, ample)).toEqual({ elements: 0, unknownFields: 6 });
+  expect(surveyMessage(HostSchema, group, ample)).toEqual({ elements: 0, unknownFields: 6 });
 });
 
 test('the survey stops at the first limit', () => {
   const bomb = repeated(unknownField, 1_900_000);
   const most = { ...ample, unknownFieldsMax: 256 };
   const excess = { limit: 'unknownFields', found: 257, most: 256 };
-  expect(survey(HostSchema, bomb, most)).toEqual(excess);
+  expect(surveyMessage(HostSchema, bomb, most)).toEqual(excess);
   const macs = nested(3, repeated(nested(3, new Uint8Array()), 500));
   const inSpec = { ...ample, elementsMax: 100 };
   const spec = HostSchema.fields.find(({ name }) => name === 'spec')?.number ?? 0;
   const bytes = nested(spec, macs.subarray(macs.length - 1_000));
-  expect(survey(HostSchema, bytes, inSpec)).toMatchObject({ limit: 'elements', found: 101 });
-  const tooLong = survey(HostSchema, bomb, { ...ample, bytesMax: 1_000 });
+  expect(surveyMessage(HostSchema, bytes, inSpec)).toMatchObject({ limit: 'elements', found: 101 });
+  const tooLong = surveyMessage(HostSchema, bomb, { ...ample, bytesMax: 1_000 });
   expect(tooLong).toEqual({ limit: 'bytes', found: 3_800_000, most: 1_000 });
 });
 
@@ -122,7 +122,7 @@ test.each([HostSchema, agent.SessionRequestSchema, StorageDeviceSchema])(
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 6 }), (parts) => {
         const all = Buffer.concat(parts);
-        const found = survey(schema, all, ample);
+        const found = surveyMessage(schema, all, ample);
         if (found === 'malformed') return;
         if ('limit' in found) throw new Error('these limits are ample');
         let message: Message;
@@ -155,21 +155,23 @@ describe('is malformed, whatever a decoder makes of it', () => {
     ['a wire type that does not exist', tagged(host('name'), 6, Uint8Array.of(0))],
     ['a varint without an end', Uint8Array.of(0x78, ...new Uint8Array(12).fill(0xff))],
   ])('%s is malformed', (_, start) => {
-    expect(survey(HostSchema, Buffer.concat([start, bomb]), ample)).toBe('malformed');
+    expect(surveyMessage(HostSchema, Buffer.concat([start, bomb]), ample)).toBe('malformed');
   });
 
   test('a message deeper than anybody nests them is malformed', () => {
     let inner: Uint8Array = new Uint8Array();
     for (let depth = 0; depth < 70; depth += 1) inner = Uint8Array.of(0x7b, ...inner, 0x7c);
-    expect(survey(HostSchema, inner, ample)).toBe('malformed');
+    expect(surveyMessage(HostSchema, inner, ample)).toBe('malformed');
   });
 
   test('a packed list whose last number reaches behind it is malformed', () => {
     const { number = 0 } =
       NvmeControllerSchema.fields.find(({ name }) => name === 'hidden_namespaces') ?? {};
     const packed = (bytes: number[]) => nested(number, Uint8Array.from(bytes));
-    expect(survey(NvmeControllerSchema, packed([1, 2, 3]), ample)).toMatchObject({ elements: 4 });
-    expect(survey(NvmeControllerSchema, packed([1, 2, 0x80]), ample)).toBe('malformed');
+    expect(surveyMessage(NvmeControllerSchema, packed([1, 2, 3]), ample)).toMatchObject({
+      elements: 4,
+    });
+    expect(surveyMessage(NvmeControllerSchema, packed([1, 2, 0x80]), ample)).toBe('malformed');
   });
 });
 

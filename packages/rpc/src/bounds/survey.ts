@@ -39,7 +39,7 @@ const depthMax = 64;
 const varintBytesMax = 10;
 
 /** Walks a message of this schema; returns its counts, or the first limit that it passes. */
-export function survey(
+export function surveyMessage(
   schema: DescMessage,
   bytes: Uint8Array,
   limits: SurveyLimits,

@@ -15,7 +15,7 @@ import { decodeMessage, encodeMessage } from '../wire/codec.ts';
 import { fromStatus, statusDetailsKey } from '../wire/status.ts';
 import { pump } from '../wire/stream.ts';
 import type { Channel } from './channel.ts';
-import { type Repeats, repeated } from './repeats.ts';
+import { callWithRepeats, type Repeats } from './repeats.ts';
 
 export interface CallOptions {
   /** Aborting ends the call with `cancelled`. */
@@ -70,7 +70,7 @@ function clientMethod(channel: Channel, method: DescMethod, path: string, defaul
     case 'unary':
       return (request: never, options?: CallOptions) => {
         const merged = merge(defaults, options);
-        return repeated(method, merged, () => unary(channel, method, path, request, merged));
+        return callWithRepeats(method, merged, () => unary(channel, method, path, request, merged));
       };
     case 'server_streaming':
       return (request: never, options?: CallOptions) =>

@@ -33,7 +33,7 @@ const firstPauseMs = 250;
 const longestPauseMs = 2_000;
 
 /** Makes the call, and again where the invariants allow it. */
-export async function repeated<T>(
+export async function callWithRepeats<T>(
   method: DescMethod,
   { repeats, deadlineMs, signal }: Patience,
   call: () => Promise<T>,

@@ -1,5 +1,5 @@
 /** Members by their networks, so that the network with most of them is known at any time. */
-export class Crowd<Member> {
+export class MembersByNetwork<Member> {
   readonly #members = new Map<string, Set<Member>>();
   /** At each index the networks with that many members; the one that reached it first is first. */
   readonly #levels: Set<string>[] = [];
@@ -30,7 +30,7 @@ export class Crowd<Member> {
   }
 
   /** The oldest member of each network; networks with most members first. */
-  *firstOfGreediest(): Iterable<Member> {
+  *oldestOfLargestNetwork(): Iterable<Member> {
     for (let level = this.#levels.length - 1; level > 0; level -= 1) {
       for (const network of this.#levels[level] ?? []) {
         const [first] = this.#members.get(network) ?? [];

@@ -19,7 +19,7 @@
  */
 import { Bucket, Buckets, type Clock } from '@rackwright/platform';
 import type { RpcLimits } from '../wire/limits.ts';
-import { Crowd } from './crowd.ts';
+import { MembersByNetwork } from './crowd.ts';
 import { type Reputation, Reputations } from './reputation.ts';
 import { SlotShares } from './slot-shares.ts';
 import { StrangersPace } from './strangers-pace.ts';
@@ -116,9 +116,9 @@ export class HandshakeSlots {
     suspect: new Set(),
   };
   /** Connections that have not begun. */
-  readonly #idle = new Crowd<Handshake>();
+  readonly #idle = new MembersByNetwork<Handshake>();
   /** Connections that are in and have not authenticated. */
-  readonly #strangers = new Crowd<Handshake>();
+  readonly #strangers = new MembersByNetwork<Handshake>();
   /** When all, or strangers, may go on. */
   #isArmed = false;
   #isPaced = false;
@@ -200,7 +200,7 @@ export class HandshakeSlots {
   #makeRoom(from: string): boolean {
     if (this.#ownRoom(from) <= 0) return false;
     let tries = triesMax;
-    for (const first of this.#idle.firstOfGreediest()) {
+    for (const first of this.#idle.oldestOfLargestNetwork()) {
       if (tries === 0) return false;
       tries -= 1;
       if (this.#reputationOf(first.network.name) === 'known') continue;
@@ -259,7 +259,7 @@ export class HandshakeSlots {
     if (handshake.stage !== 'after' || handshake.isVouched) return;
     this.#strangers.add(handshake.network.name, handshake);
     if (this.#strangers.size <= this.#limits.strangersMax) return;
-    const [oldest] = this.#strangers.firstOfGreediest();
+    const [oldest] = this.#strangers.oldestOfLargestNetwork();
     if (oldest === undefined) return;
     this.#strangersEnded += 1;
     this.#strangers.delete(oldest.network.name, oldest);
@@ -321,7 +321,7 @@ export class HandshakeSlots {
       this.#line(network);
       if (network.line !== this.#lines[reputation] || this.#park(network)) continue;
       if (!this.#mayBegin()) return;
-      this.#shares.took(reputation);
+      this.#shares.take(reputation);
       this.#begin(network, reputation);
     }
   }

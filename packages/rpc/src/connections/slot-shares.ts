@@ -26,7 +26,7 @@ export class SlotShares {
   }
 
   /** It has got a slot. */
-  took(reputation: Reputation): void {
+  take(reputation: Reputation): void {
     this.#now = this.#at(reputation);
     this.#had[reputation] = this.#now + 1 / weights[reputation];
   }

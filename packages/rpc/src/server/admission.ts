@@ -117,7 +117,7 @@ export class Admissions {
     try {
       if (openTo !== undefined) await this.#room.waitForSlot(scope, openTo);
       const caller = await guard?.(scope.context);
-      if (caller !== undefined) stay.isOf(callerNamed(caller));
+      if (caller !== undefined) stay.attributeTo(callerNamed(caller));
     } catch (error) {
       leave();
       throw error;

@@ -21,12 +21,12 @@ import { FairSlots } from './fair-slots.ts';
 /** Networks whose rates are remembered at once. */
 const networksMax = 4_096;
 
-/** A call's stay. */
-export interface Stay {
+/** A call that counts against the limits until it leaves. */
+export interface CountedCall {
   /** Idempotent. */
   readonly leave: () => void;
   /** From now on it counts as one of this caller's. Throws when that one has too many. */
-  readonly isOf: (caller: string) => void;
+  readonly attributeTo: (caller: string) => void;
 }
 
 /** Shared by the calls of one open service. */
@@ -61,7 +61,7 @@ export class CallRoom {
   }
 
   /** Lets the call in; throws when there is no room. `openTo`: the open service that it is of. */
-  enter(scope: CallScope, openTo: string | undefined, isGuarded: boolean): Stay {
+  enter(scope: CallScope, openTo: string | undefined, isGuarded: boolean): CountedCall {
     const { callsMax, openCallsMax, callsPerCallerMax, openCallsPerAddressMax } = this.#limits;
     const service = openTo === undefined ? undefined : this.#serviceOf(openTo);
     const calls = service?.calls ?? this.#known;
@@ -78,7 +78,7 @@ export class CallRoom {
       leave: () => {
         if (calls.delete(scope)) this.#uncount(caller);
       },
-      isOf: (known) => {
+      attributeTo: (known) => {
         if (!calls.has(scope)) return;
         this.#count(known, callsPerCallerMax, 'of this caller');
         this.#uncount(caller);

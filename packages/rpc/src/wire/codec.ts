@@ -10,7 +10,7 @@ import {
 import { ApiFailure } from '@rackwright/messages';
 import type { JsonExcess } from '../bounds/json-survey.ts';
 import type { MessageLimits } from '../bounds/method-limits.ts';
-import { decodeCost, type Excess, survey } from '../bounds/survey.ts';
+import { decodeCost, type Excess, surveyMessage } from '../bounds/survey.ts';
 
 /** Bytes of a message or of the fields that make one. */
 export function encodeMessage<D extends DescMessage>(
@@ -30,7 +30,7 @@ export function weighMessage(
   bytes: Uint8Array,
   limits: MessageLimits,
 ): number {
-  const found = survey(schema, bytes, limits);
+  const found = surveyMessage(schema, bytes, limits);
   if (found === 'malformed') throw malformed(schema);
   if ('limit' in found) throw tooMuch(schema.typeName, found);
   return decodeCost(bytes.length, found);

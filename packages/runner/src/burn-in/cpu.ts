@@ -7,7 +7,7 @@ import { pause } from '@rackwright/platform';
 import type { BurnInMachine } from '../machine/burn-in-machine.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
-import { Heat } from './heat.ts';
+import { TemperatureMonitor } from './heat.ts';
 import { knownResults, roundBytes } from './known-results.ts';
 import { endOf, type Finding, failedEnd, perSecond, stateText } from './result.ts';
 
@@ -51,7 +51,7 @@ async function calculateAll(
   const { clock, signal } = context;
   const startMs = clock.nowMs();
   const beganMs = clock.suspendAwareMs();
-  const heat = new Heat(context, machine, celsiusMax);
+  const heat = new TemperatureMonitor(context, machine, celsiusMax);
   const found: CalculationFindings = { threads: [], errors: 0, first: undefined };
   const note = (text: string): void => {
     found.errors += 1;
@@ -119,7 +119,12 @@ function roundsOf({ threads }: CalculationFindings): number {
   return threads.reduce((sum, { rounds }) => sum + rounds, 0);
 }
 
-function tell(context: StepContext, found: CalculationFindings, heat: Heat, percent: number): void {
+function tell(
+  context: StepContext,
+  found: CalculationFindings,
+  heat: TemperatureMonitor,
+  percent: number,
+): void {
   const threads = counted(found.threads.length, 'thread');
   const rounds = counted(roundsOf(found), 'round');
   const state = stateText(found.errors, heat);

@@ -3,15 +3,15 @@ import { type ByteSpan, regionLabel, regionSeed } from '@rackwright/erasure';
 import type { Target } from '../erase/targets.ts';
 import {
   borrowTransfers,
-  cut,
   inFlight,
   readPieces,
+  splitSpans,
   type TransferGate,
 } from '../erase/transfers.ts';
 import { deviceErrorOf } from '../erase/verify.ts';
 import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
-import type { Heat } from './heat.ts';
+import type { TemperatureMonitor } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
 import { type Finding, speedText } from './result.ts';
 import { spread, spreadBytes } from './spread.ts';
@@ -30,7 +30,7 @@ export interface DiskLimits {
   readonly share: number;
   /** No write begins after so long; at least one of each region does. */
   readonly writeMsMax: number;
-  readonly heat: Heat;
+  readonly heat: TemperatureMonitor;
 }
 
 export interface DiskTask {
@@ -105,7 +105,7 @@ async function workRegions(work: Work): Promise<void> {
       regionLabel(device, region.name),
     );
     const pattern = new Pattern(contentOf(seed), unitBytes);
-    const pieces = () => cut(spread(region.sizeBytes, limits.share), pieceBytesMax);
+    const pieces = () => splitSpans(spread(region.sizeBytes, limits.share), pieceBytesMax);
     const writeMsMax = (limits.writeMsMax * region.sizeBytes) / device.sizeBytes;
     const memory = borrowTransfers();
     try {
@@ -204,7 +204,7 @@ function transferGateOf({ context, held, limits }: Work): TransferGate {
     if (nowMs - checkedMs < pollEveryMs) return;
     checkedMs = nowMs;
     await limits.heat.read();
-    await held.present();
+    await held.checkAttached();
   };
 }
 

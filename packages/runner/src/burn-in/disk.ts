@@ -13,7 +13,7 @@ import { deviceIdentity, type HealthFacts } from '@rackwright/erasure';
 import { BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import type { FailedAttempt } from '@rackwright/results';
-import { type Grip, holdTargets, releaseTargets } from '../erase/grip.ts';
+import { type HeldTarget, holdTargets, releaseTargets } from '../erase/grip.ts';
 import { seedProblem } from '../erase/on-devices.ts';
 import { prepareDevices } from '../erase/prepare.ts';
 import { Slots } from '../erase/slots.ts';
@@ -23,7 +23,7 @@ import { guardIdentity } from '../steps/guard.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { type DiskFindings, type DiskLimits, workDisk } from './disk-work.ts';
-import { Heat } from './heat.ts';
+import { TemperatureMonitor } from './heat.ts';
 import { type BurnInPartInit, endOf, failedEnd, perSecond, stateText } from './result.ts';
 
 /** Disks at work at the same time: each has transfers of its own in memory. */
@@ -59,14 +59,14 @@ export const burnInDisk: Step = {
   },
 };
 
-type HeldGrip = Grip & { readonly kind: 'held' };
+type HeldGrip = HeldTarget & { readonly kind: 'held' };
 
-function isHeld(grip: Grip): grip is HeldGrip {
+function isHeld(grip: HeldTarget): grip is HeldGrip {
   return grip.kind === 'held';
 }
 
 /** Why nothing begins: a disk that cannot be held. */
-function notHeld(grips: readonly Grip[]): StepEnd | undefined {
+function notHeld(grips: readonly HeldTarget[]): StepEnd | undefined {
   const problems = grips.flatMap((grip) => {
     if (grip.kind === 'held') return [];
     const reason = grip.kind === 'refused' ? grip.reason : grip.error.message;
@@ -84,7 +84,7 @@ async function workAll(
 ): Promise<StepEnd> {
   const { duration = 0, share = 0, rate_min: rateMin = 0 } = numbers;
   const startMs = context.clock.nowMs();
-  const heat = new Heat(context, context.machine.burnIn, numbers['celsius_max'] ?? 0);
+  const heat = new TemperatureMonitor(context, context.machine.burnIn, numbers['celsius_max'] ?? 0);
   const limits: DiskLimits = { share, writeMsMax: (duration * 1_000) / 2, heat };
   const broken = new AbortController();
   const inner = { ...context, signal: AbortSignal.any([context.signal, broken.signal]) };
@@ -140,7 +140,7 @@ function judge(
   { identity, device }: Target,
   work: DiskFindings,
   after: DeviceListing,
-  { heat, leastRate }: { readonly heat: Heat; readonly leastRate: number },
+  { heat, leastRate }: { readonly heat: TemperatureMonitor; readonly leastRate: number },
 ): JudgedDisk {
   const now = after.devices.find((each) => deviceIdentity(each) === identity);
   heat.note(now?.health?.temperatureCelsius);
@@ -181,11 +181,11 @@ export function worse(before: HealthFacts | undefined, after: HealthFacts | unde
 /** Progress of all disks together, reported with the last one's activity. */
 class Progress {
   readonly #context: StepContext;
-  readonly #heat: Heat;
+  readonly #heat: TemperatureMonitor;
   readonly #fractions: number[];
   readonly #errors: number[];
 
-  constructor(context: StepContext, disks: number, heat: Heat) {
+  constructor(context: StepContext, disks: number, heat: TemperatureMonitor) {
     this.#context = context;
     this.#heat = heat;
     this.#fractions = Array.from({ length: disks }, () => 0);

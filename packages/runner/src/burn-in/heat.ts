@@ -5,7 +5,7 @@ import type { StepContext } from '../steps/step.ts';
 /** Between two looks at the sensors, milliseconds. */
 const readEveryMs = 5_000;
 
-export class Heat {
+export class TemperatureMonitor {
   readonly #clock: StepContext['clock'];
   readonly #machine: Pick<BurnInMachine, 'celsius'> | undefined;
   readonly #limit: number;

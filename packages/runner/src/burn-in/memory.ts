@@ -8,7 +8,7 @@ import { pause } from '@rackwright/platform';
 import type { BurnInMachine, MemoryErrors } from '../machine/burn-in-machine.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
-import { Heat } from './heat.ts';
+import { TemperatureMonitor } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
 import { endOf, type Finding, failedEnd, perSecond, speedText, stateText } from './result.ts';
 
@@ -43,7 +43,7 @@ function* contents(seed: Uint8Array): Generator<Uint8Array<ArrayBuffer>> {
 
 interface Work {
   readonly context: StepContext;
-  readonly heat: Heat;
+  readonly heat: TemperatureMonitor;
   readonly blocks: readonly Uint8Array[];
   readonly bytes: number;
   readonly durationMs: number;
@@ -65,7 +65,7 @@ async function workMemory(
   const { duration = 0, share = 0, corrected_max: correctedMax = 0 } = numbers;
   const { clock, order } = context;
   const startMs = clock.nowMs();
-  const heat = new Heat(context, machine, numbers['celsius_max'] ?? 0);
+  const heat = new TemperatureMonitor(context, machine, numbers['celsius_max'] ?? 0);
   const before = await machine.memoryErrors();
   const free = await machine.availableBytes();
   const blocks = takeMemory(machine, Math.min((free * share) / 100, free - leftBytesMin));

@@ -10,7 +10,7 @@ import type { NetworkCard } from '../machine/burn-in-machine.ts';
 import { type ExchangeOutcome, exchangeBytesMax } from '../session/exchange.ts';
 import type { Step, StepContext } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
-import { Heat } from './heat.ts';
+import { TemperatureMonitor } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
 import {
   type BurnInPartInit,
@@ -46,7 +46,7 @@ export const burnInNetwork: Step = {
     if (work.state.kind === 'refused') return failedEnd('exchangeFailed', work.state.reason);
     const cards = carriersOf(before, await burnIn.networkCards(), work.sent.bytes);
     const judged = judge(work, cards, read.value);
-    const heat = new Heat(context, undefined, 0);
+    const heat = new TemperatureMonitor(context, undefined, 0);
     return endOf(context, { ...judged, kind: BurnInKind.NETWORK, startMs, heat });
   },
 };

@@ -5,7 +5,7 @@ import { type BurnInKind, type BurnInPartSchema, counted } from '@rackwright/mes
 import * as agent from '@rackwright/messages/agent';
 import { boundText, type FailedAttempt } from '@rackwright/results';
 import type { StepContext, StepEnd } from '../steps/step.ts';
-import type { Heat } from './heat.ts';
+import type { TemperatureMonitor } from './heat.ts';
 
 /** Disks in the report; those with findings before the others. */
 export const partsMax = 32;
@@ -24,7 +24,7 @@ export interface BurnInEnd {
   readonly kind: BurnInKind;
   readonly startMs: number;
   readonly parts: readonly BurnInPartInit[];
-  readonly heat: Heat;
+  readonly heat: TemperatureMonitor;
   /** Each of them alone fails the burn-in; the worst first. */
   readonly problems: readonly string[];
   /** Why it failed, where that is no defect. */
@@ -87,6 +87,6 @@ export function speedText(bytes: number, ms: number): string {
 }
 
 /** "no errors, at most 61 °C" */
-export function stateText(errors: number, heat: Heat): string {
+export function stateText(errors: number, heat: TemperatureMonitor): string {
   return `${counted(errors, 'error')}${heat.text}`;
 }

@@ -37,7 +37,7 @@ import { withImageDisk } from '../linux/image-disk.ts';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { ImageFile } from '../provision/prepared-image.ts';
 import { type InstalledDisk, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
-import { patienceOf } from '../provision/web-source.ts';
+import { readingLimitsWhileWriting } from '../provision/web-source.ts';
 import { guardIdentity } from '../steps/guard.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { firstBootOf } from './first-boot.ts';
@@ -149,7 +149,7 @@ async function provision(work: Work): Promise<ProvisionEnd> {
   const parts = {
     unxz: tools.unxz,
     hashes: tools.hashes,
-    limits: patienceOf(tools.limits, () => hasBegun, context.signal),
+    limits: readingLimitsWhileWriting(tools.limits, () => hasBegun, context.signal),
     mayBegin: async () => {
       await context.stage(deviceIdentity(device), 'begun');
       const may = await context.mayBegin();

@@ -15,7 +15,7 @@ import * as agent from '@rackwright/messages/agent';
 import { pause } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
-import type { Grip } from './grip.ts';
+import type { HeldTarget } from './grip.ts';
 import { applyMethod, bytesToWrite, challengeRegions } from './method.ts';
 import type { DeviceTask } from './on-devices.ts';
 import { cannotHold, type DeviceEnd, type DeviceResult, resultOf, unerased } from './outcome.ts';
@@ -51,7 +51,7 @@ export async function eraseDevice(context: StepContext, task: EraseTask): Promis
 function startWork(
   context: StepContext,
   { challengeProved, progress }: EraseTask,
-  { target, held }: Grip & { readonly kind: 'held' },
+  { target, held }: HeldTarget & { readonly kind: 'held' },
   method: Work['method'],
 ): Work {
   const challenges = planDevice(target, method, context.order.challengeSeed);
@@ -111,7 +111,7 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
 async function noteLoss(work: Work): Promise<void> {
   if (work.loss !== undefined) return;
   try {
-    await work.held.present();
+    await work.held.checkAttached();
   } catch (error) {
     noteFailure(work, error);
   }

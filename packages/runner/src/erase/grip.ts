@@ -8,7 +8,7 @@ import {
 import type { Target } from './targets.ts';
 
 /** A target that is held, or is not to be, or could not be. */
-export type Grip =
+export type HeldTarget =
   | { readonly kind: 'refused'; readonly target: Target; readonly reason: string }
   | { readonly kind: 'held'; readonly target: Target; readonly held: HeldDevice }
   | { readonly kind: 'failed'; readonly target: Target; readonly error: DeviceError };
@@ -18,8 +18,8 @@ export async function holdTargets(
   devices: BlockDevices,
   targets: readonly Target[],
   access: DeviceAccess,
-): Promise<Grip[]> {
-  const grips: Grip[] = [];
+): Promise<HeldTarget[]> {
+  const grips: HeldTarget[] = [];
   for (const target of targets) {
     if (target.plan.kind === 'refused') {
       grips.push({ kind: 'refused', target, reason: target.plan.reason });
@@ -39,7 +39,7 @@ export async function holdTargets(
 }
 
 /** Closes the held devices. */
-export async function releaseTargets(grips: readonly Grip[]): Promise<void> {
+export async function releaseTargets(grips: readonly HeldTarget[]): Promise<void> {
   for (const grip of grips) {
     if (grip.kind === 'held') await grip.held.close();
   }

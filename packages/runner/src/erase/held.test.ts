@@ -104,7 +104,7 @@ test('a device that fails is asked whether it is still there, and the loss is to
           throw new DeviceError('the discard failed', { operation: 'write' });
         },
       })),
-      present: async () => {
+      checkAttached: async () => {
         if (failed) throw new DeviceError('it is another one', { loss });
       },
     }));
@@ -218,7 +218,7 @@ test('the kernel is asked for the device every few seconds while it is written',
         await open.writeZeros(offset, length);
       },
     })),
-    present: async () => {
+    checkAttached: async () => {
       looks += 1;
       if (looks === 2) throw new DeviceError('is gone', { loss: 'vanished' });
     },

@@ -1,9 +1,15 @@
 /** Carries out the method on a held device: the challenge first, then the erasure. */
 import { type ByteSpan, leavesContent, type Region } from '@rackwright/erasure';
 import type { OpenRegion } from '../machine/block-devices.ts';
-import { borrowTransfers, cut, writeZeros } from './transfers.ts';
+import { borrowTransfers, splitSpans, writeZeros } from './transfers.ts';
 import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
-import { stopIfCancelled, teller, tellProgress, transferGateOf, type Work } from './work.ts';
+import {
+  progressReporter,
+  stopIfCancelled,
+  tellProgress,
+  transferGateOf,
+  type Work,
+} from './work.ts';
 
 /** Discarded at once, bytes: between two such pieces it can be stopped. */
 const discardBytesMax = 64 * 1024 ** 3;
@@ -101,7 +107,7 @@ async function discardRegion(
 ): Promise<void> {
   const transferGate = transferGateOf(work);
   tellProgress(work, 'discard');
-  for (const { offset, length } of cut(spans, discardPieceBytes(region))) {
+  for (const { offset, length } of splitSpans(spans, discardPieceBytes(region))) {
     await transferGate();
     work.log.push(...(await open.discard(offset, length)));
   }
@@ -122,7 +128,7 @@ async function overwrite(
   open: OpenRegion,
   { region, spans }: RegionChallenge,
 ): Promise<void> {
-  const tell = teller(work, work.method);
+  const tell = progressReporter(work, work.method);
   await writeZeros(open, spans, transferGateOf(work), (bytes) => {
     work.bytesWritten += bytes;
     tell(bytes);

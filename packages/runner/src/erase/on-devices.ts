@@ -31,7 +31,7 @@ import type { Complete, FailedAttempt, RetryAfter } from '@rackwright/results';
 import type { DeviceAccess, DeviceListing } from '../machine/block-devices.ts';
 import { type GuardPassed, guardIdentity } from '../steps/guard.ts';
 import type { StepContext, StepEnd } from '../steps/step.ts';
-import { type Grip, holdTargets, releaseTargets } from './grip.ts';
+import { type HeldTarget, holdTargets, releaseTargets } from './grip.ts';
 import type { DeviceResult } from './outcome.ts';
 import { type DiskPreparation, prepareDevices } from './prepare.ts';
 import { Slots } from './slots.ts';
@@ -46,7 +46,7 @@ const evidenceLogLinesMax = 160;
 const busyDelayMs = 30_000;
 
 export interface DeviceTask {
-  readonly grip: Grip;
+  readonly grip: HeldTarget;
   /** The device's share of the log lines that one step's evidence may hold. */
   readonly logLinesMax: number;
   readonly progress: DeviceProgress;
@@ -90,7 +90,7 @@ async function runHeld(
   context: StepContext,
   step: DevicesStep,
   guard: GuardPassed,
-  grips: readonly Grip[],
+  grips: readonly HeldTarget[],
   prepared: ReadonlyMap<string, DiskPreparation>,
 ): Promise<StepEnd> {
   if (context.order.mode === agent.StepMode.CHECK) {
@@ -140,7 +140,7 @@ function healthOf(
 }
 
 /** Devices that are still at work on their own, with their activity: nothing can be read yet. */
-async function busyTargets(grips: readonly Grip[]): Promise<string[]> {
+async function busyTargets(grips: readonly HeldTarget[]): Promise<string[]> {
   const busy: string[] = [];
   for (const grip of grips) {
     if (grip.kind !== 'held') continue;
@@ -176,7 +176,7 @@ export function seedProblem(name: string, { length }: Uint8Array): string | unde
 async function handleAll(
   outer: StepContext,
   step: DevicesStep,
-  grips: readonly Grip[],
+  grips: readonly HeldTarget[],
 ): Promise<DeviceResult[]> {
   const broken = new AbortController();
   const context = { ...outer, signal: AbortSignal.any([outer.signal, broken.signal]) };

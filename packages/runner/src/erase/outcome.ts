@@ -13,7 +13,7 @@ import * as agent from '@rackwright/messages/agent';
 import { boundText } from '@rackwright/results';
 import type { DeviceError, DeviceLoss, HeldDevice } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
-import type { Grip } from './grip.ts';
+import type { HeldTarget } from './grip.ts';
 import type { Target } from './targets.ts';
 import { messageOf, type RegionChallenge } from './verify.ts';
 import type { Work } from './work.ts';
@@ -52,7 +52,7 @@ export interface ResultParts {
 }
 
 /** The end of a target that is not to be touched. */
-export function unerased(grip: Grip): DeviceEnd {
+export function unerased(grip: HeldTarget): DeviceEnd {
   const reason = grip.kind === 'refused' ? grip.reason : 'the plan names no method';
   return { verdict: { kind: 'unverified', reason: `not erased: ${reason}` } };
 }

@@ -8,7 +8,14 @@
 import { combineVerdicts, regionSeed, type Verdict } from '@rackwright/erasure';
 import { borrowTransfers, type ReadMemory } from './transfers.ts';
 import { planDevice, type RegionChallenge, readVerdict } from './verify.ts';
-import { countError, noteFailure, teller, timed, transferGateOf, type Work } from './work.ts';
+import {
+  countError,
+  noteFailure,
+  progressReporter,
+  timed,
+  transferGateOf,
+  type Work,
+} from './work.ts';
 
 /** Reads all planned places and judges them. */
 export async function readBack(work: Work): Promise<Verdict> {
@@ -70,7 +77,7 @@ async function readPlans(
 ): Promise<Verdict> {
   const { held, target, method } = work;
   const verdicts: Verdict[] = [];
-  const report = teller(work, action);
+  const report = progressReporter(work, action);
   for (const challenges of plans) {
     if (challenges.length === 0) continue;
     const verdict = await readVerdict(held, target.device, challenges, {

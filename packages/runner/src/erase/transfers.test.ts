@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { discardPieceBytes } from './method.ts';
 import { durationText, TransferPace } from './pace.ts';
 import { Slots } from './slots.ts';
-import { cut, inFlight, transfersInFlight } from './transfers.ts';
+import { inFlight, splitSpans, transfersInFlight } from './transfers.ts';
 
 function settled(): Promise<void> {
   return new Promise((resolve) => {
@@ -55,7 +55,7 @@ test('spans are cut into transfers without a gap', () => {
     { offset: 0, length: 10 },
     { offset: 32, length: 4 },
   ];
-  expect([...cut(spans, 4)]).toEqual([
+  expect([...splitSpans(spans, 4)]).toEqual([
     { offset: 0, length: 4 },
     { offset: 4, length: 4 },
     { offset: 8, length: 2 },
@@ -69,7 +69,7 @@ test.each([undefined, 4096, 42 * 1024 ** 2, 24_576, 128 * 1024 ** 3])(
     const region = { name: 'sda', sizeBytes: 2 ** 40, logicalBlockBytes: 512 };
     const unit = discardGranularityBytes === undefined ? {} : { discardGranularityBytes };
     const spans = [{ offset: 0, length: region.sizeBytes }];
-    const pieces = [...cut(spans, discardPieceBytes({ ...region, ...unit }))];
+    const pieces = [...splitSpans(spans, discardPieceBytes({ ...region, ...unit }))];
     expect(pieces.every(({ offset }) => offset % (discardGranularityBytes ?? 1) === 0)).toBe(true);
     expect(pieces.reduce((sum, { length }) => sum + length, 0)).toBe(region.sizeBytes);
   },

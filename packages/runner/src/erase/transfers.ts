@@ -45,7 +45,7 @@ export async function inFlight<T>(
 }
 
 /** Cuts spans into transfers. */
-export function* cut(spans: Iterable<ByteSpan>, most = readBytesMax): Generator<ByteSpan> {
+export function* splitSpans(spans: Iterable<ByteSpan>, most = readBytesMax): Generator<ByteSpan> {
   for (const { offset, length } of spans) {
     for (let at = 0; at < length; at += most) {
       yield { offset: offset + at, length: Math.min(most, length - at) };
@@ -60,7 +60,7 @@ export async function writeZeros(
   transferGate: TransferGate,
   tell: (bytes: number) => void,
 ): Promise<void> {
-  await inFlight(cut(spans, streamBytesMax), async ({ offset, length }) => {
+  await inFlight(splitSpans(spans, streamBytesMax), async ({ offset, length }) => {
     await transferGate();
     await open.writeZeros(offset, length);
     tell(length);

@@ -25,7 +25,13 @@ import {
   type Verification,
 } from '@rackwright/erasure';
 import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-devices.ts';
-import { cut, inFlight, type ReadMemory, readPieces, type TransferGate } from './transfers.ts';
+import {
+  inFlight,
+  type ReadMemory,
+  readPieces,
+  splitSpans,
+  type TransferGate,
+} from './transfers.ts';
 
 /** The writes and reads in one region of a device. */
 export interface RegionChallenge {
@@ -201,7 +207,7 @@ async function lostMark(
 /** The places to read, in order: the sampled blocks, or the spans cut into transfers. */
 function pieces({ reading }: ChallengePlan): Iterable<ByteSpan> {
   return reading.level === 'full'
-    ? cut(reading.spans)
+    ? splitSpans(reading.spans)
     : reading.offsets.map((offset) => ({ offset, length: blockBytes }));
 }
 

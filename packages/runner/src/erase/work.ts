@@ -46,7 +46,7 @@ export function transferGateOf({ context, held }: Work): TransferGate {
   const isDue = every(context, presentEveryMs);
   return async () => {
     stopIfCancelled(context);
-    if (isDue()) await held.present();
+    if (isDue()) await held.checkAttached();
   };
 }
 
@@ -65,7 +65,7 @@ function every({ clock }: StepContext, intervalMs: number): () => boolean {
 }
 
 /** Counts bytes and reports the progress at intervals. */
-export function teller(work: Work, action: string): (bytes: number) => void {
+export function progressReporter(work: Work, action: string): (bytes: number) => void {
   const { context, pace } = work;
   const isDue = every(context, tellEveryMs);
   let isFirst = true;

@@ -204,7 +204,7 @@ function changedHold(
 }
 
 function unquestioned(held: HeldDevice): HeldDevice {
-  return changed(held, { confirm: async () => {}, present: async () => {} });
+  return changed(held, { confirm: async () => {}, checkAttached: async () => {} });
 }
 
 function listedOnce(devices: BlockDevices): BlockDevices {

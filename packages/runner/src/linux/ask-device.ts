@@ -16,7 +16,7 @@ import { readNvmeAskedFacts } from './nvme.ts';
 import { readScsiSanitize } from './self-erase.ts';
 import { readText } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';
-import { sayTool } from './tool.ts';
+import { toolOutput } from './tool.ts';
 import { readWriteCache } from './write-cache.ts';
 
 /** Devices that are queried at the same time; a broken one takes until its timeouts. */
@@ -117,7 +117,7 @@ async function askScsi(exec: Exec, roots: SysRoots, device: DeviceFacts): Promis
 }
 
 async function readIdentity(exec: Exec, path: string): Promise<AtaIdentity | undefined> {
-  return parseAtaIdentity(await sayTool(exec, 'hdparm', ['--Istdout', path], identityTimeoutMs));
+  return parseAtaIdentity(await toolOutput(exec, 'hdparm', ['--Istdout', path], identityTimeoutMs));
 }
 
 async function capacityOf(

@@ -8,7 +8,7 @@
 import type { CapacityFacts } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import type { AtaIdentity } from './ata-identity.ts';
-import { sayTool } from './tool.ts';
+import { toolOutput } from './tool.ts';
 
 const askTimeoutMs = 20_000;
 
@@ -60,7 +60,7 @@ export async function readAtaCapacity(
   sectorBytes: number,
 ): Promise<CapacityFacts> {
   const limits = identity.hostProtectedArea || identity.accessibleMaxAddress;
-  const max = parseMaxSectors(await sayTool(exec, 'hdparm', ['-N', path], askTimeoutMs));
+  const max = parseMaxSectors(await toolOutput(exec, 'hdparm', ['-N', path], askTimeoutMs));
   if (max === undefined && limits) {
     return notExamined('it offers a host protected area and does not say its native size');
   }
@@ -70,7 +70,9 @@ export async function readAtaCapacity(
 }
 
 async function readRealMax(exec: Exec, path: string): Promise<number | undefined> {
-  return parseRealMaxSectors(await sayTool(exec, 'hdparm', ['--dco-identify', path], askTimeoutMs));
+  return parseRealMaxSectors(
+    await toolOutput(exec, 'hdparm', ['--dco-identify', path], askTimeoutMs),
+  );
 }
 
 /**
@@ -102,7 +104,7 @@ export async function readScsiCapacity(
   path: string,
   sizeBytes: number,
 ): Promise<CapacityFacts> {
-  const output = await sayTool(exec, 'sg_readcap', ['--16', path], askTimeoutMs);
+  const output = await toolOutput(exec, 'sg_readcap', ['--16', path], askTimeoutMs);
   const native = parseReadCapacity(output);
   if (native === undefined) return notExamined('READ CAPACITY(16) has no answer');
   return {

@@ -199,7 +199,7 @@ class FileDisk implements HeldDevice {
     this.#mustBeSame();
   }
 
-  async present(): Promise<void> {
+  async checkAttached(): Promise<void> {
     this.#mustBeSame();
   }
 

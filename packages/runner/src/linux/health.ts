@@ -1,7 +1,7 @@
 /** A device's report of its own health, by `smartctl --json`. The parser is pure. */
 import type { HealthFacts } from '@rackwright/erasure';
 import { type Exec, parsedJson } from '@rackwright/platform';
-import { sayTool } from './tool.ts';
+import { toolOutput } from './tool.ts';
 
 const askTimeoutMs = 20_000;
 /** SMART attributes by their number, as most makers use them. */
@@ -67,5 +67,5 @@ function countOf(value: unknown): number | undefined {
 /** `path`: of the disk or of the NVMe controller. */
 export async function readHealth(exec: Exec, path: string): Promise<HealthFacts | undefined> {
   const args = ['--json=c', '--health', '--attributes', path];
-  return parseHealth(await sayTool(exec, 'smartctl', args, askTimeoutMs));
+  return parseHealth(await toolOutput(exec, 'smartctl', args, askTimeoutMs));
 }

@@ -88,7 +88,7 @@ function heldDevice(
   };
   return {
     regions: held.map(({ open }) => open),
-    present,
+    checkAttached: present,
     confirm: async () => {
       await askDevice(device, held, exec, roots);
       await present();

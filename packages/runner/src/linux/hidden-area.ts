@@ -18,7 +18,7 @@ import { openDirect } from './direct-region.ts';
 import { readNames, readRegion } from './sys-block.ts';
 import { resolvePath } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';
-import { inheritedPath, sayTool } from './tool.ts';
+import { inheritedPath, toolOutput } from './tool.ts';
 
 const timeoutMs = 60_000;
 /** hdparm refuses these commands without it. */
@@ -45,7 +45,7 @@ export async function unhide(exec: Exec, roots: SysRoots, device: DeviceFacts): 
       });
     }
     const ask: AskDisk = (args) =>
-      sayTool(exec, 'hdparm', [...args, inheritedPath(0)], timeoutMs, [open.descriptor]);
+      toolOutput(exec, 'hdparm', [...args, inheritedPath(0)], timeoutMs, [open.descriptor]);
     lines.push(...(await showAll(ask, region.name)));
   } finally {
     await open.close();

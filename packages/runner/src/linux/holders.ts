@@ -18,7 +18,7 @@ import { DeviceError } from '../machine/block-devices.ts';
 import { cleanText, readHolders, readInUse } from './sys-block.ts';
 import { readText } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';
-import { sayTool } from './tool.ts';
+import { toolOutput } from './tool.ts';
 
 const removeTimeoutMs = 60_000;
 
@@ -93,7 +93,12 @@ async function unmap(exec: Exec, folder: string, holder: string): Promise<string
   const name = await readText(folder, 'dm/name');
   const kind = /^([A-Z]+|mpath)-/i.exec(await readText(folder, 'dm/uuid'))?.[1] ?? 'device mapper';
   const holderText = `${holder} (${kind}: ${cleanText(name)})`;
-  const result = await sayTool(exec, 'dmsetup', ['remove', '--retry', '--', name], removeTimeoutMs);
+  const result = await toolOutput(
+    exec,
+    'dmsetup',
+    ['remove', '--retry', '--', name],
+    removeTimeoutMs,
+  );
   if ((await readText(folder, 'dm/name')) === '') return holderText;
   throw new DeviceError(
     `${holderText} cannot be removed: ${cleanText(result) || 'dmsetup says nothing'}`,

@@ -23,7 +23,7 @@ export async function withImageDisk<T>(
     const [open] = held.regions;
     if (open === undefined) throw new DeviceError(`${device.name} cannot be opened`);
     const { sizeBytes, logicalBlockBytes: blockBytes } = region;
-    return await use({ open, sizeBytes, blockBytes, present: () => held.present() });
+    return await use({ open, sizeBytes, blockBytes, present: () => held.checkAttached() });
   } finally {
     await held.close();
   }

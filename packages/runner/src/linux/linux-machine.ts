@@ -4,7 +4,7 @@ import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Exec } from '@rackwright/platform';
 import type { Machine, MachineHardware } from '../machine/machine.ts';
 import { linuxBurnIn } from './burn-in.ts';
-import { heardOn } from './lldp-folder.ts';
+import { readNeighbors } from './lldp-folder.ts';
 import { ownArchitecture } from './own-architecture.ts';
 import { memoryModulesIn } from './smbios.ts';
 import { cleanText } from './sys-block.ts';
@@ -148,7 +148,7 @@ async function readInterfaces(roots: SysRoots): Promise<MachineHardware['interfa
   for (const name of await namesIn(roots.sys, 'class/net')) {
     if ((await resolvePath(roots.sys, 'class/net', name, 'device')) !== '') cards.push(name);
   }
-  const heard = await heardOn(cards, roots);
+  const heard = await readNeighbors(cards, roots);
   for (const name of cards) {
     const folder = `${roots.sys}/class/net/${name}`;
     found.push({

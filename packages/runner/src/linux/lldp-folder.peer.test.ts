@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { decodeCapture } from '../lldp/capture.ts';
 import { frameOf, lldpdCapture, mandatory } from '../lldp/lldp.fixture.ts';
-import { heardOn } from './lldp-folder.ts';
+import { readNeighbors } from './lldp-folder.ts';
 
 const script = join(import.meta.dirname, '../../ramdisk/lldp.sh');
 
@@ -54,7 +54,7 @@ test('the runner reads what the ramdisk hears on a card, and nothing else', asyn
     expect({ code: done.status, text: done.stderr }).toEqual({ code: 0, text: '' });
     writeFileSync(join(folder, 'other.since'), 'broken\n');
     const roots = { sys: '/nowhere', proc: '/proc', run };
-    const heard = await heardOn(['card', 'other', 'silent'], roots);
+    const heard = await readNeighbors(['card', 'other', 'silent'], roots);
     expect([...heard.keys()]).toEqual(['card']);
     expect(heard.get('card')).toMatchObject({
       listenedSeconds: expect.any(Number),

@@ -18,7 +18,7 @@ interface HeardNeighbors {
 }
 
 /** By the names of the cards; a card that was not listened on is left out. */
-export async function heardOn(
+export async function readNeighbors(
   names: readonly string[],
   roots: SysRoots,
 ): Promise<ReadonlyMap<string, HeardNeighbors>> {

@@ -3,7 +3,7 @@ import type { CapacityFacts, DeviceFacts, NvmeFacts, WriteCache } from '@rackwri
 import type { Exec } from '@rackwright/platform';
 import type { NvmeEraseMode } from '../machine/block-devices.ts';
 import { cleanText } from './sys-block.ts';
-import { askTool, inheritedPath, longestWorkMs, runTool, sayTool } from './tool.ts';
+import { inheritedPath, longestWorkMs, runTool, runToolForJson, toolOutput } from './tool.ts';
 
 const askTimeoutMs = 30_000;
 
@@ -184,7 +184,7 @@ async function readNvmeCache(
 ): Promise<WriteCache | undefined> {
   if ((vwc & cacheBit) === 0) return 'none';
   const args = ['get-feature', `/dev/${controller}`, `--feature-id=${cacheFeature}`];
-  return parseCacheFeature(await sayTool(exec, 'nvme', args, askTimeoutMs));
+  return parseCacheFeature(await toolOutput(exec, 'nvme', args, askTimeoutMs));
 }
 
 /** `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001` */
@@ -211,7 +211,7 @@ export async function readNvmeLog(
 }
 
 function ask(exec: Exec, args: readonly string[], descriptors: readonly number[] = []) {
-  return askTool(exec, 'nvme', [...args, '--output-format=json'], askTimeoutMs, descriptors);
+  return runToolForJson(exec, 'nvme', [...args, '--output-format=json'], askTimeoutMs, descriptors);
 }
 
 function askOpen(exec: Exec, { descriptor }: OpenNamespace, args: readonly string[]) {

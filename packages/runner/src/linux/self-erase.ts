@@ -12,7 +12,7 @@ import type { DeviceFacts, SanitizeFacts, SelfErasure } from '@rackwright/erasur
 import type { Exec } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import { parseAtaIdentity } from './ata-identity.ts';
-import { hearTool, inheritedPath, runTool, sayTool } from './tool.ts';
+import { inheritedPath, runTool, toolOutput, toolOutputIfRun } from './tool.ts';
 
 /** A held device: tools get its descriptor. */
 export interface OpenDevice {
@@ -76,7 +76,7 @@ export async function selfBusyWith(
 export async function readScsiSanitize(exec: Exec, path: string): Promise<SanitizeFacts> {
   const offers = async (action: number): Promise<boolean> => {
     const args = [`--opcode=0x48,0x${action}`, path];
-    return isCommandSupported(await sayTool(exec, 'sg_opcodes', args, askTimeoutMs));
+    return isCommandSupported(await toolOutput(exec, 'sg_opcodes', args, askTimeoutMs));
   };
   return {
     overwrite: await offers(1),
@@ -102,7 +102,7 @@ async function tell(
   file: string,
   args: readonly string[],
 ): Promise<string> {
-  return await sayTool(exec, file, [...args, inheritedPath(0)], askTimeoutMs, [descriptor]);
+  return await toolOutput(exec, file, [...args, inheritedPath(0)], askTimeoutMs, [descriptor]);
 }
 
 async function command(
@@ -127,7 +127,7 @@ async function sanitizeNvme(
   const lines = await run(nvmeActions(method));
   for (;;) {
     const args = ['sanitize-log', path, '--output-format=json'];
-    const text = await sayTool(exec, 'nvme', args, askTimeoutMs, [open.descriptor]);
+    const text = await toolOutput(exec, 'nvme', args, askTimeoutMs, [open.descriptor]);
     const status = parseNvmeSanitize(text);
     if (status.kind === 'done') return [...lines, status.text];
     if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.text}`);
@@ -228,7 +228,7 @@ export function parseAtaSanitize(text: string): SanitizeStatus {
 async function sanitizeScsi(exec: Exec, open: OpenDevice, method: SelfErasure): Promise<string[]> {
   const lines = await command(exec, open, 'sg_sanitize', ['--quick', ...scsiActions(method)]);
   const asked = ['--progress', inheritedPath(0)];
-  const sense = await hearTool(exec, 'sg_requests', asked, askTimeoutMs, [open.descriptor]);
+  const sense = await toolOutputIfRun(exec, 'sg_requests', asked, askTimeoutMs, [open.descriptor]);
   // A disk at rest reports nothing; a tool that did not answer is distinguished from that.
   if (sense === undefined) {
     throw new DeviceError(`${open.name} does not say whether its sanitize has ended`);

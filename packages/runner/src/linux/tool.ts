@@ -58,7 +58,7 @@ export async function runTool(
 }
 
 /** The tool's output as JSON, or undefined when it failed or gave none. */
-export async function askTool(
+export async function runToolForJson(
   exec: Exec,
   file: string,
   args: readonly string[],
@@ -75,12 +75,12 @@ export async function askTool(
 }
 
 /** The tool's output, with any exit code; empty when it gave none. Its exit code proves nothing. */
-export async function sayTool(...call: Parameters<typeof hearTool>): Promise<string> {
-  return (await hearTool(...call)) ?? '';
+export async function toolOutput(...call: Parameters<typeof toolOutputIfRun>): Promise<string> {
+  return (await toolOutputIfRun(...call)) ?? '';
 }
 
-/** As `sayTool`; undefined when the tool could not be started, or did not end in time. */
-export async function hearTool(
+/** As `toolOutput`; undefined when the tool could not be started, or did not end in time. */
+export async function toolOutputIfRun(
   exec: Exec,
   file: string,
   args: readonly string[],

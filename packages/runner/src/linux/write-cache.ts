@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Transport, WriteCache } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { isMissing, namesIn, readText } from './sys-files.ts';
-import { sayTool } from './tool.ts';
+import { toolOutput } from './tool.ts';
 
 const askTimeoutMs = 20_000;
 /** Any bit: the file can be written. */
@@ -35,7 +35,9 @@ export async function readWriteCache(
   const kernel = await readText(folder, 'queue/write_cache');
   const [scsi = ''] = await namesIn(folder, 'device/scsi_disk');
   if (scsi !== '') {
-    const page = parseCachingPage(await sayTool(exec, 'sdparm', ['--get=WCE', path], askTimeoutMs));
+    const page = parseCachingPage(
+      await toolOutput(exec, 'sdparm', ['--get=WCE', path], askTimeoutMs),
+    );
     if (page !== undefined) return page;
     return fromKernel(await readText(folder, 'device/scsi_disk', scsi, 'cache_type'));
   }

@@ -89,7 +89,7 @@ export interface HeldDevice {
    * Asks the kernel alone whether the open device is still attached and the same: cheap enough to
    * be asked every few seconds. Rejects with a `DeviceError` that has a `loss`.
    */
-  present(): Promise<void>;
+  checkAttached(): Promise<void>;
   /**
    * Formats all namespaces of an NVMe controller. Cannot be stopped. Resolves with the tool's
    * output, line by line.

@@ -6,7 +6,7 @@ export function changed(held: HeldDevice, change: Partial<HeldDevice>): HeldDevi
   return {
     regions: held.regions,
     confirm: () => held.confirm(),
-    present: () => held.present(),
+    checkAttached: () => held.checkAttached(),
     nvmeFormat: (mode) => held.nvmeFormat(mode),
     eraseItself: (method) => held.eraseItself(method),
     busyWith: () => held.busyWith(),

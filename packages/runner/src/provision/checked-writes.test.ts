@@ -80,7 +80,7 @@ test('a wrong read-back is found, and writing stops within two batches', async (
   const writes = new CheckedWrites(disk.open, never, () => {});
   const problem = 'the disk gives back something else than written: 1048576 bytes at 1048576';
   await expect(writeAll(writes, count)).rejects.toThrow(problem);
-  await writes.settled();
+  await writes.waitUntilSettled();
   expect(disk.acts.filter((act) => act.startsWith('write')).length).toBeLessThanOrEqual(64);
 });
 
@@ -109,7 +109,7 @@ test('a write that fails is heard of, and nothing is under way afterwards', asyn
   };
   const writes = new CheckedWrites(open, never, () => {});
   await expect(writeAll(writes, 9)).rejects.toThrow('lost');
-  await writes.settled();
+  await writes.waitUntilSettled();
   expect(underWay).toBe(0);
 });
 

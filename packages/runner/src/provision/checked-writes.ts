@@ -100,7 +100,7 @@ export class CheckedWrites {
   }
 
   /** Zeros on the disk, as the caller assumes. */
-  made(offset: number, length: number): void {
+  noteZeros(offset: number, length: number): void {
     this.#filling.pieces.push({ offset, length });
     this.#probes.noteZeros(offset, length);
   }
@@ -120,7 +120,7 @@ export class CheckedWrites {
   }
 
   /** C4 */
-  async settled(): Promise<void> {
+  async waitUntilSettled(): Promise<void> {
     await Promise.allSettled([...this.#filling.writes, ...this.#other.writes]);
     await whenSettled(this.#checks);
   }

@@ -49,7 +49,7 @@ test.each<[string, Content, Buffer]>([
   const end = Math.ceil(whole.length / 512) * 512;
   expect(disk.bytes.subarray(whole.length, end).every((byte) => byte === 0)).toBe(true);
   expect(disk.bytes.subarray(end, end + 8).toString()).toBe('PATTERN!');
-  await writer.settled();
+  await writer.waitUntilSettled();
 });
 
 test('bytes in the end of the disk are kept, however the disk ends', async () => {
@@ -67,7 +67,7 @@ test('bytes in the end of the disk are kept, however the disk ends', async () =>
     expect(tail[0]?.offset).toBe(from);
     for (const { offset, bytes } of tail) await writeAndCompare(disk, offset, bytes);
     expect(disk.bytes.subarray(from, image.length).equals(image.subarray(from))).toBe(true);
-    await writer.settled();
+    await writer.waitUntilSettled();
   }
 });
 
@@ -77,7 +77,7 @@ test('content that is longer than the disk is refused before any more is written
   writer.fillHead({ kind: 'zeros', length: headBytes });
   const content: Content = { kind: 'zeros', length: mib + 1 };
   await expect(writer.add(content)).rejects.toBeInstanceOf(ImageError);
-  await writer.settled();
+  await writer.waitUntilSettled();
   expect(disk.bytes.equals(Buffer.alloc(2 * mib, 'PATTERN!'))).toBe(true);
 });
 

@@ -42,7 +42,7 @@ const zeroOutBytesMin = 16 * 1024 * 1024;
 const zeroOutBytesMax = 256 * 1024 * 1024;
 
 /** After so many bytes at most the kernel is asked whether the disk is still the one held. */
-const readEveryBytes = 64 * 1024 * 1024;
+const attachedCheckBytes = 64 * 1024 * 1024;
 
 export class DiskWriter {
   /** The first bytes of the content so far. */
@@ -54,7 +54,7 @@ export class DiskWriter {
   /** The buffer that is being filled. */
   #buffer: TransferBuffer | undefined;
   /** Bytes since the disk was last looked at; looked at before the first. */
-  #unseenBytes = readEveryBytes;
+  #uncheckedBytes = attachedCheckBytes;
   /** The number of bytes so far. */
   #at = 0;
   /** A run of zeros before the transfer that is being filled. */
@@ -143,8 +143,8 @@ export class DiskWriter {
   }
 
   /** Resolves when nothing is under way any more, however it ended. */
-  async settled(): Promise<void> {
-    await this.#writes.settled();
+  async waitUntilSettled(): Promise<void> {
+    await this.#writes.waitUntilSettled();
     this.#hash.close();
   }
 
@@ -169,7 +169,7 @@ export class DiskWriter {
     const offset = this.#at - contentBytes;
     buffer.hashed = this.#hash.update(buffer.bytes.subarray(0, contentBytes));
     await this.#flushZeros(offset);
-    await this.#readBack(length);
+    await this.#checkAttached(length);
     this.#buffer = undefined;
     const before = this.#withhold(offset, buffer.bytes.subarray(0, length));
     // A transfer that is not written leaves its memory to the next one.
@@ -195,21 +195,21 @@ export class DiskWriter {
     let isAsked = length >= zeroOutBytesMin;
     while (at < end) {
       this.#throwIfStopped();
-      await this.#readBack(Math.min(zeroOutBytesMax, end - at));
+      await this.#checkAttached(Math.min(zeroOutBytesMax, end - at));
       const much = Math.min(zeroOutBytesMax, end - at);
       isAsked &&= await hasZeroed(open, at, much);
       const done = isAsked ? much : Math.min(transferBytesMax, end - at);
       if (!isAsked) await open.writeZeros(at, done);
       at += done;
     }
-    this.#writes.made(end - length, length);
+    this.#writes.noteZeros(end - length, length);
   }
 
   /** W5 */
-  async #readBack(bytes: number): Promise<void> {
-    this.#unseenBytes += bytes;
-    if (this.#unseenBytes < readEveryBytes) return;
-    this.#unseenBytes = 0;
+  async #checkAttached(bytes: number): Promise<void> {
+    this.#uncheckedBytes += bytes;
+    if (this.#uncheckedBytes < attachedCheckBytes) return;
+    this.#uncheckedBytes = 0;
     await this.#disk.present?.();
   }
 

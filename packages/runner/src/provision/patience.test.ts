@@ -8,7 +8,7 @@ import {
   type WebOutcome,
 } from '@rackwright/platform';
 import { expect, test } from 'vitest';
-import { patienceOf, patientLimits, webSource } from './web-source.ts';
+import { patientLimits, readingLimitsWhileWriting, webSource } from './web-source.ts';
 
 const clockOf = (after: Clock['after']): Clock => ({
   nowMs: () => 0,
@@ -34,7 +34,7 @@ const before = { emptyBreaksMax: 3, breaksMax: 4, pause: () => new Promise<void>
 
 test('once the disk is written to, its server may be away for a day', () => {
   let isWriting = false;
-  const limits = patienceOf(before, () => isWriting, new AbortController().signal);
+  const limits = readingLimitsWhileWriting(before, () => isWriting, new AbortController().signal);
   expect([limits.emptyBreaksMax, limits.breaksMax]).toEqual([3, 4]);
   isWriting = true;
   expect([limits.emptyBreaksMax, limits.breaksMax]).toEqual([2_880, 2_880]);
@@ -42,7 +42,7 @@ test('once the disk is written to, its server may be away for a day', () => {
 
 test('a pause ends at once when the work is stopped, also when it was stopped before', async () => {
   const stop = new AbortController();
-  const limits = patienceOf(before, () => true, stop.signal);
+  const limits = readingLimitsWhileWriting(before, () => true, stop.signal);
   let isOver = false;
   const pause = limits.pause(1).then(() => {
     isOver = true;
@@ -51,7 +51,7 @@ test('a pause ends at once when the work is stopped, also when it was stopped be
   expect(isOver).toBe(false);
   stop.abort();
   await pause;
-  await patienceOf(before, () => true, AbortSignal.abort()).pause(1);
+  await readingLimitsWhileWriting(before, () => true, AbortSignal.abort()).pause(1);
 });
 
 type Headers = Readonly<Record<string, string>>;

@@ -157,7 +157,7 @@ async function install(work: Work, image: PreparedImage): Promise<InstalledDisk>
     await begin(work);
     written = await write(work, writer, joined(rest, content), done, sizeBytes);
   } finally {
-    await writer.settled();
+    await writer.waitUntilSettled();
   }
   checkContent(plan.image, written);
   await checkZeros(disk, endOf(disk), disk.sizeBytes);

@@ -43,7 +43,7 @@ const awayBreaksMax = 2_880;
  * As patient as `before`. Once the disk is written to, patient until the agent stops it: the server
  * comes back with the whole file, and the disk's old content is lost already.
  */
-export function patienceOf(
+export function readingLimitsWhileWriting(
   before: ReadingLimits,
   isWriting: () => boolean,
   signal: AbortSignal,

@@ -87,7 +87,7 @@ function heldLate(devices: BlockDevices, planned: DeviceFacts): HeldDevice {
     ...lateDevice(device),
     regions: planned.regions.map((_, index) => lateRegion(() => region(index))),
     confirm: () => Promise.resolve(),
-    present: () => Promise.resolve(),
+    checkAttached: () => Promise.resolve(),
     close: async () => {
       if (opened !== undefined) await (await opened).close();
     },
@@ -99,8 +99,8 @@ function lateDevice(device: () => Promise<HeldDevice>): Omit<HeldDevice, 'region
     confirm: async () => {
       await (await device()).confirm();
     },
-    present: async () => {
-      await (await device()).present();
+    checkAttached: async () => {
+      await (await device()).checkAttached();
     },
     nvmeFormat: async (mode) => await (await device()).nvmeFormat(mode),
     eraseItself: async (method) => await (await device()).eraseItself(method),

@@ -96,7 +96,10 @@ function lamp({ habits, isLit }: ManagedState): RedfishJsonObject {
 }
 
 /** Whether a PATCH of the chassis lights the lamp; undefined: the request is invalid. */
-export function lampWish(body: RedfishJsonObject, habits: RedfishHabits): boolean | undefined {
+export function requestedIndicatorState(
+  body: RedfishJsonObject,
+  habits: RedfishHabits,
+): boolean | undefined {
   const [key, ...others] = Object.keys(body);
   if (key === undefined || key !== habits.indicator || others.length > 0) return undefined;
   const value = body[key];

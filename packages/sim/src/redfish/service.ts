@@ -12,7 +12,7 @@ import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
 import { BiosPatches, biosSettingsPath, type RefusedPatch, systemSettingsPath } from './bios.ts';
 import { answerUnder, deny, rubbish } from './denials.ts';
-import { bmcResetPath, chassisPath, lampWish } from './management.ts';
+import { bmcResetPath, chassisPath, requestedIndicatorState } from './management.ts';
 import { type MediaOrder, mediaOrder } from './media.ts';
 import {
   asObject,
@@ -414,7 +414,7 @@ export class RedfishService {
   #patchChassis(call: RedfishCall): RedfishAnswer {
     const refused = this.#refusePrecondition(call, chassisPath);
     if (refused !== undefined) return refused;
-    const lit = lampWish(parseObject(call.body) ?? {}, this.#habits);
+    const lit = requestedIndicatorState(parseObject(call.body) ?? {}, this.#habits);
     if (lit === undefined) return refusal(400, 'PropertyNotWritable', 'only its lamp is writable');
     if (this.#fault.kind !== 'yesButNothing') this.#isLit = lit;
     return noContent();

@@ -16,7 +16,7 @@ import type { StoredChange } from '../write.ts';
 import { publishFailure } from './failures.ts';
 import {
   changeHeaders,
-  changeOf,
+  changeOfMessage,
   keyOf,
   sourcedRevision,
   streamName,
@@ -137,7 +137,7 @@ export class BucketChannel {
       const found = message === null ? 0 : sourcedRevision(message.header);
       if (message !== null && found === revision) {
         const { subject, data, header, time } = message;
-        const change = changeOf(keyOf(this.bucket, subject), revision, data, header);
+        const change = changeOfMessage(keyOf(this.bucket, subject), revision, data, header);
         return { ...change, atMs: time.getTime() };
       }
       if (found < revision) low = middle + 1;
@@ -171,7 +171,7 @@ export class BucketChannel {
     const message = await this.#manager.streams.getMessage(stream, query);
     if (message === null) return undefined;
     const { subject, seq, data, header, time } = message;
-    const change = changeOf(keyOf(this.bucket, subject), seq, data, header);
+    const change = changeOfMessage(keyOf(this.bucket, subject), seq, data, header);
     return { ...change, atMs: time.getTime() };
   }
 }

@@ -56,7 +56,7 @@ export function sourcedRevision(set: MsgHdrs | undefined): StoreRevision {
  * The change that a message holds. One written by another program has no write id of ours and no
  * known predecessor; it is shown, under an id of its own, rather than hidden.
  */
-export function changeOf(
+export function changeOfMessage(
   key: string,
   revision: StoreRevision,
   value: Uint8Array,

@@ -15,7 +15,7 @@ import { HISTORY_PER_KEY, type StoreRevision, type WatchEvent } from '../contrac
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { GapGuard, publicChange, type StoredChange } from '../write.ts';
 import { MARK_KEY } from './channel.ts';
-import { changeOf, keyOf, streamName, subjectsUnder } from './message.ts';
+import { changeOfMessage, keyOf, streamName, subjectsUnder } from './message.ts';
 import { retryDelayMs } from './options.ts';
 
 /** Messages that the server may send ahead of a slow watcher. */
@@ -72,7 +72,7 @@ export async function* watchStream(
       const key = keyOf(path.bucket, message.subject);
       const isMark = key === MARK_KEY && prefix === '';
       if (!isMark && key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) continue;
-      const change = changeOf(key, message.seq, message.data, message.headers);
+      const change = changeOfMessage(key, message.seq, message.data, message.headers);
       if (!guard.follows(change)) {
         yield { kind: 'compacted', reason: 'trimmed' };
         return;
@@ -117,7 +117,7 @@ export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, vo
       const { pending } = message.info;
       isWhole = pending === 0 || (isWhole && pending < HISTORY_PER_KEY);
       const key = keyOf(path.bucket, message.subject);
-      yield { ...changeOf(key, message.seq, noValue, message.headers), isWhole };
+      yield { ...changeOfMessage(key, message.seq, noValue, message.headers), isWhole };
     }
     if (path.over()) return;
     await path.pause(retryDelayMs(attempt));

@@ -1,5 +1,5 @@
 /** Whether an expression fits together: references exist, and types go with operators. */
-import { meant, quoted } from '../problems.ts';
+import { quoted, suggestionText } from '../problems.ts';
 import { functions } from './functions.ts';
 import { resolve, type Surroundings, stepStates } from './references.ts';
 import type { Expression, ExpressionProblem } from './syntax.ts';
@@ -65,7 +65,7 @@ function callType(
   const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
   if (called === undefined) {
     const known = Object.keys(functions);
-    report({ at, message: `there is no function ${quoted(name)}${meant(name, known)}` });
+    report({ at, message: `there is no function ${quoted(name)}${suggestionText(name, known)}` });
     return undefined;
   }
   const { parameters } = called;
@@ -152,7 +152,7 @@ function checkStates({ left, right }: CompareExpression, report: Report): void {
   for (const literal of literals) {
     if (literal.kind !== 'literal' || typeof literal.value !== 'string') continue;
     if (stepStates.some((known) => known === literal.value)) continue;
-    const hint = meant(literal.value, stepStates);
+    const hint = suggestionText(literal.value, stepStates);
     report({ at: literal.at, message: `no step is ever ${quoted(literal.value)}${hint}` });
   }
 }

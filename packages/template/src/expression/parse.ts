@@ -4,7 +4,7 @@
  * Must not: throw, or go deeper than `expressionDepthMax`.
  */
 import { expressionCharsMax, expressionDepthMax } from '../limits.ts';
-import { meant, quoted } from '../problems.ts';
+import { quoted, suggestionText } from '../problems.ts';
 import { type Comparison, comparisons, type Expression, type ExpressionProblem } from './syntax.ts';
 import { type Token, tokensOf } from './tokens.ts';
 
@@ -31,7 +31,7 @@ export function parseExpression(text: string, limits = written): ExpressionResul
   if ('message' in expression) return { kind: 'bad', ...expression };
   const { next } = reader;
   if (next.kind === 'end') return { kind: 'ok', expression };
-  const hint = next.kind === 'name' ? meant(next.text, ['and', 'or', 'in', 'not in']) : '';
+  const hint = next.kind === 'name' ? suggestionText(next.text, ['and', 'or', 'in', 'not in']) : '';
   const message = `${shown(next)} is not expected here${hint}`;
   return { kind: 'bad', at: next.at, message };
 }

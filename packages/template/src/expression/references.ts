@@ -1,7 +1,7 @@
 /**
  * The targets of references in expressions: the fields of a host, variables, the run and its steps.
  */
-import { meant, quoted } from '../problems.ts';
+import { quoted, suggestionText } from '../problems.ts';
 import { pathText } from './syntax.ts';
 import type { ValueType } from './values.ts';
 
@@ -85,7 +85,7 @@ export function resolve(path: readonly (string | number)[], around: Surroundings
       const name = String(root);
       const hint = around.variables.has(name)
         ? `; write vars.${name}`
-        : meant(name, ['host', 'vars', 'run', 'steps']);
+        : suggestionText(name, ['host', 'vars', 'run', 'steps']);
       return { message: `there is no ${quoted(name)}${hint}` };
     }
   }
@@ -112,7 +112,9 @@ function within(shape: Shape, path: readonly (string | number)[], from: number):
       if (typeof name === 'number') return { message: `${so} is no list` };
       const field = Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
       if (field !== undefined) return within(field, path, from + 1);
-      return { message: `${so} has no ${quoted(name)}${meant(name, Object.keys(shape.fields))}` };
+      return {
+        message: `${so} has no ${quoted(name)}${suggestionText(name, Object.keys(shape.fields))}`,
+      };
     }
   }
 }
@@ -126,7 +128,9 @@ function endOf(shape: Shape, path: readonly (string | number)[]): ResolvedType {
     case 'record':
       // One of a list is a value of its own, the roots are not.
       if (typeof path.at(-1) === 'number') return { type: 'record' };
-      return { message: `${so} is no value; name a field${meant('', Object.keys(shape.fields))}` };
+      return {
+        message: `${so} is no value; name a field${suggestionText('', Object.keys(shape.fields))}`,
+      };
     case 'texts by name':
       return { message: `${so} is no value; name one, as ${so}.role` };
   }
@@ -140,12 +144,14 @@ function variable(
   const [name, ...more] = rest;
   const names = [...variables.keys()];
   if (name === undefined)
-    return { message: `vars is no value; name a variable${meant('', names)}` };
+    return { message: `vars is no value; name a variable${suggestionText('', names)}` };
   const type = typeof name === 'string' ? variables.get(name) : undefined;
   if (type === undefined) {
     const known = names.length === 0 ? '; the template declares no variables' : '';
     const text = String(name);
-    return { message: `there is no variable ${quoted(text)}${known}${meant(text, names)}` };
+    return {
+      message: `there is no variable ${quoted(text)}${known}${suggestionText(text, names)}`,
+    };
   }
   if (more.length === 0) return { type };
   return { message: `${pathText(path.slice(0, 2))} is one value; it has no fields` };
@@ -166,9 +172,8 @@ function step(
   const other = steps.others.get(name);
   if (other !== undefined) return { message: unreferableTexts[other](quoted(name)) };
   if (!steps.before.includes(name)) {
-    return {
-      message: `there is no step ${quoted(name)} before this one${meant(name, steps.before)}`,
-    };
+    const suggestion = suggestionText(name, steps.before);
+    return { message: `there is no step ${quoted(name)} before this one${suggestion}` };
   }
   const fields = Object.keys(stepFields);
   if (typeof field === 'string' && Object.hasOwn(stepFields, field) && more.length === 0) {
@@ -176,7 +181,9 @@ function step(
   }
   const so = pathText(path.slice(0, 2));
   if (field === undefined)
-    return { message: `${so} is no value; name a field${meant('', fields)}` };
+    return { message: `${so} is no value; name a field${suggestionText('', fields)}` };
   if (more.length > 0) return { message: `${pathText(path.slice(0, 3))} has no fields` };
-  return { message: `${so} has no ${quoted(String(field))}${meant(String(field), fields)}` };
+  return {
+    message: `${so} has no ${quoted(String(field))}${suggestionText(String(field), fields)}`,
+  };
 }

@@ -5,7 +5,7 @@ import type { SlotOver } from '../base/rack-slots.ts';
 import { isPresent } from '../hello/welcome.ts';
 
 /** A rack may report only for its own hosts, and only for their present operations. */
-export async function heardLog(
+export async function receiveLog(
   { hosts, stepLogs, store }: Pick<SessionDependencies, 'hosts' | 'stepLogs' | 'store'>,
   rackId: RackId,
   piece: agent.StepLog,
