@@ -69,6 +69,34 @@ describe('a call of ipmitool', () => {
   });
 });
 
+describe('a FRU that ipmitool prints with exit code 0', () => {
+  const printed = ' Board Serial          : BRD-1\n';
+  const print = (stderr: string, stdout = printed) =>
+    callIpmitool(recording(exited(0, stderr, stdout)), defaultIpmitoolOptions, target, [
+      ...['fru', 'print', '0'],
+    ]);
+
+  test.each([
+    ['trouble', 'FRU Read failed\n', printed],
+    ['trouble', 'FRU Read failed: Timeout\n', printed],
+    ['busy', 'FRU Read failed: Node busy\n', printed],
+    ['trouble', '', ' Device not present (Unknown (0x81))\n'],
+    ['unreachable', '', ' Device not present (No Response)\n'],
+  ])('is incomplete, by %s, after "%s" and "%s"', async (reason, stderr, stdout) => {
+    expect(await print(stderr, stdout)).toMatchObject({ kind: 'transient', reason });
+  });
+
+  test('stands where the rest is missing for good', async () => {
+    const rest = 'FRU Read failed: Parameter out of range\n';
+    expect(await print(rest)).toEqual({ kind: 'ok', value: printed });
+  });
+
+  test('stands whatever words its texts are made of', async () => {
+    const odd = ' Product Name          : FRU Read failed\n Board Mfg : Device not present (x)\n';
+    expect(await print('', odd)).toEqual({ kind: 'ok', value: odd });
+  });
+});
+
 // Captured from ipmitool 1.8.19 with -v; the first seven against ipmi_sim 2.0.33 or nothing.
 const noSession = 'Error: Unable to establish IPMI v2 / RMCP+ session\n';
 const captured: readonly (readonly [string, string])[] = [
@@ -107,6 +135,14 @@ const captured: readonly (readonly [string, string])[] = [
   ['unreachable', 'Unable to send RAW command (channel=0x0 netfn=0x0 lun=0x0 cmd=0x1)\n'],
   ['unreachable', ' Device not present (No Response)\n'],
   ['rejected', ' Device not present (Requested sensor, data, or record not found)\n'],
+  ['trouble', ' Device not present (Unknown (0x81))\n'],
+  ['trouble', 'FRU Read failed\n'],
+  ['trouble', 'FRU Read failed: Timeout\n'],
+  ['trouble', 'FRU Read failed: Unknown (0x81)\n'],
+  ['rejected', 'FRU Read failed: Parameter out of range\n'],
+  // A FRU that nobody has written.
+  ['rejected', ' Unknown FRU header version 0xff\n'],
+  ['rejected', ' Invalid FRU size 0\n'],
   ['malformed', 'something else\n'],
 ];
 

@@ -1,7 +1,7 @@
 import type { Exec } from '@rackwright/platform';
 import { type BmcResult, failed, ok, transient } from '../driver.ts';
 import type { IpmitoolOptions } from './options.ts';
-import { refusalOf } from './refusal.ts';
+import { refusalOf, refusalOfFru } from './refusal.ts';
 
 /** One BMC and the credential to reach it with. Lives in memory only. */
 export interface IpmiTarget {
@@ -65,7 +65,11 @@ export async function callIpmitool(
     signal,
   );
   if (signal?.aborted === true) return transient('cancelled', 'the call was given up');
-  if (result.kind === 'exited' && result.code === 0) return ok(result.stdout);
+  if (result.kind === 'exited' && result.code === 0) {
+    const { stdout, stderr } = result;
+    const isFru = command[0] === 'fru';
+    return (isFru ? refusalOfFru(stdout, stderr) : undefined) ?? ok(stdout);
+  }
   return refusalOf(result, target.password);
 }
 

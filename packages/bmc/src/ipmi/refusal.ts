@@ -54,6 +54,16 @@ const rules: readonly Rule[] = [
     /rsp=0x(?:c3|ce|d[0-2])|device not present \((?:timeout|bmc initiali[sz]ation)/i,
     (text) => transient('trouble', 'the BMC cannot answer this now', text),
   ],
+  // §34.2: 81h is "FRU device busy".
+  [
+    /device not present \(unknown \(0x81\)\)/i,
+    (text) => transient('trouble', 'the BMC cannot read its FRU now', text),
+  ],
+  // A part was not read. The words that are left out say that it never can be.
+  [
+    /fru read failed(?!: (?:request|parameter out of|cannot return|invalid))/i,
+    (text) => transient('trouble', 'the BMC did not give all of its FRU', text),
+  ],
   // What ipmitool says when an answer within a session is lost.
   [
     /device not present \(no response\)|unable to send raw command \((?![^)]*rsp=)/i,
@@ -63,8 +73,13 @@ const rules: readonly Rule[] = [
     /rsp=0xc1|invalid command/i,
     (text) => failed('unsupported', 'the BMC does not know this command', text),
   ],
+  // The FRU is optional, and some BMCs have a blank one.
   [
-    /rsp=0x[0-9a-f]{2}|device not present/i,
+    /unknown fru header version|invalid fru size/i,
+    (text) => failed('rejected', 'the FRU of the BMC is blank', text),
+  ],
+  [
+    /rsp=0x[0-9a-f]{2}|device not present|fru read failed/i,
     (text) => failed('rejected', 'the BMC refused the command', text),
   ],
   [
@@ -97,6 +112,26 @@ export function refusalOf(result: ExecResult, secret: string): BmcRefusal {
       return failed('malformed', `ipmitool ended with code ${result.code}`, text);
     }
   }
+}
+
+/** Lines of `fru print` about what it could not read. Texts of the FRU stand behind a label. */
+const unreadFru = /^ ?(?:FRU Read failed|Device not present \()/;
+
+/**
+ * Why the output of `fru print` is incomplete, which its exit code does not tell; undefined: it is
+ * whole, or what is missing is missing for good.
+ */
+export function refusalOfFru(stdout: string, stderr: string): BmcRefusal | undefined {
+  const lines = `${stderr}\n${stdout}`.split('\n').filter((line) => unreadFru.test(line));
+  if (lines.length === 0) return undefined;
+  const told = { kind: 'exited', code: 0, stdout: '', stderr: lines.join('\n') } as const;
+  const refusal = refusalOf(told, '');
+  return isLasting(refusal) ? undefined : refusal;
+}
+
+function isLasting(refusal: BmcRefusal): boolean {
+  if (refusal.kind === 'transient') return false;
+  return refusal.type === 'rejected' || refusal.type === 'unsupported';
 }
 
 /** Lines that `-v` prints on every call, without information about this one. */
