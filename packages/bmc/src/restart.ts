@@ -1,6 +1,13 @@
 /** The restart of a BMC, the same for each protocol: it shows by a silence and the next answer. */
 import { type Clock, pause } from '@rackwright/platform';
-import { type BmcAssertion, type BmcResult, failed, ok, transient } from './driver.ts';
+import {
+  type BmcAssertion,
+  type BmcFailureType,
+  type BmcResult,
+  failed,
+  ok,
+  transient,
+} from './driver.ts';
 
 export interface RestartTimings {
   /** It falls silent, or says that it was restarted, within this; else nothing has happened. */
@@ -38,17 +45,27 @@ export async function watchRestart(
     wasSilent ||= isSilent;
     const isBack = answer.kind === 'ok' && (wasSilent || answer.value !== before);
     if (isBack) return ok({ changed: true, notes: [] });
-    if (answer.kind === 'failed' && wasSilent) return answer;
+    const isLate = spentMs > timings.backWithinMs;
+    const isOver = isLate || (answer.kind === 'failed' && !startingAnswers.has(answer.type));
+    if (answer.kind === 'failed' && wasSilent && isOver) return answer;
     if (!wasSilent && spentMs > timings.beginsWithinMs) {
       const message = 'the BMC accepted to restart and went on answering as before';
       return failed('notApplied', message);
     }
-    if (spentMs > timings.backWithinMs) {
+    if (isLate) {
       return transient('unreachable', 'the BMC has not come back after its restart');
     }
     await pause(clock, timings.pollMs, signal);
   }
 }
+
+/** A BMC whose services are not all up yet answers so. */
+const startingAnswers: ReadonlySet<BmcFailureType> = new Set([
+  'protocol',
+  'malformed',
+  'unsupported',
+  'rejected',
+]);
 
 function isAway(reason: string): boolean {
   return reason === 'unreachable' || reason === 'breakerOpen';
