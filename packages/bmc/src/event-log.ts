@@ -15,7 +15,7 @@ export interface LogCalls {
   entries(): Promise<BmcResult<number>>;
   clear(): Promise<BmcResult<unknown>>;
   /** After such an answer to `clear` only the read-back can tell. */
-  mayHaveHappened(refusal: BmcFailed | BmcTransient): boolean;
+  isOpen(refusal: BmcFailed | BmcTransient): boolean;
 }
 
 /** Entries that a log may still have: many BMCs log the clearing itself. */
@@ -23,7 +23,7 @@ const clearedEntriesMax = 1;
 
 /** Clears a log that has entries, and answers `ok` only when they have been seen to be gone. */
 export async function clearLog(
-  { entries, clear, mayHaveHappened }: LogCalls,
+  { entries, clear, isOpen }: LogCalls,
   clock: Clock,
   readBack: ReadBackTimings,
   signal: AbortSignal | undefined,
@@ -32,7 +32,7 @@ export async function clearLog(
   if (before.kind !== 'ok') return before;
   if (before.value === 0) return ok({ changed: false, notes: [] });
   const cleared = await clear();
-  if (cleared.kind !== 'ok' && !mayHaveHappened(cleared)) return cleared;
+  if (cleared.kind !== 'ok' && !isOpen(cleared)) return cleared;
   const isCleared = (count: number): boolean => count <= clearedEntriesMax;
   const after = await readUntil(clock, readBack, entries, isCleared, signal);
   if (after.kind !== 'ok') return after;

@@ -1,5 +1,5 @@
 import { type Clock, pause } from '@rackwright/platform';
-import { type BmcResult, transient } from './driver.ts';
+import { type BmcFailed, type BmcResult, type BmcTransient, transient } from './driver.ts';
 
 /** How long and how often an asserted state is read back. */
 export interface ReadBackTimings {
@@ -36,6 +36,12 @@ export async function readUntil<T>(
     if (startedMs >= endMs) return reading;
     await pause(clock, timings.pollMs, signal);
   }
+}
+
+/** After these answers to an order only the read-back can tell whether it was carried out. */
+export function mayHaveHappened(refusal: BmcFailed | BmcTransient): boolean {
+  if (refusal.kind === 'failed') return refusal.afterSending === true;
+  return refusal.reason === 'unreachable' || refusal.reason === 'trouble';
 }
 
 function cancelledWhileReading(): BmcResult<never> {

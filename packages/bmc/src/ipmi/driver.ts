@@ -17,7 +17,7 @@ import {
 } from '../driver.ts';
 import { clearLog, type LogCalls } from '../event-log.ts';
 import type { GovernedCalls, RestAfter } from '../governor.ts';
-import { type ReadBackTimings, readUntil } from '../read-back.ts';
+import { mayHaveHappened, type ReadBackTimings, readUntil } from '../read-back.ts';
 import type { BmcFirmware, BmcLog, BmcSensors } from '../readings.ts';
 import { defaultRestartTimings, type RestartTimings, watchRestart } from '../restart.ts';
 import { vendorDifference } from '../vendors.ts';
@@ -161,7 +161,7 @@ export class IpmiDriver implements BmcDriver {
   async resetBmc(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     const done = await this.#act(commands.coldReset, signal);
     // The BMC may restart before it answers.
-    if (done.kind !== 'ok' && !mayHaveHappened(done)) return done;
+    if (done.kind !== 'ok' && !isOpen(done)) return done;
     const answers = async () => {
       const answer = await this.#raw(commands.deviceId, manufacturerId, signal);
       return answer.kind === 'ok' ? ok('') : answer;
@@ -213,7 +213,7 @@ export class IpmiDriver implements BmcDriver {
     if (before.kind !== 'ok') return before;
     if (before.value === state) return ok({ changed: false, notes: [] });
     const done = await this.#act(commands.chassisControl(state === 'on'), signal);
-    if (done.kind !== 'ok' && !mayHaveHappened(done)) return done;
+    if (done.kind !== 'ok' && !isOpen(done)) return done;
     const { clock, readBack } = this.#parts;
     const read = () => this.powerState(signal);
     const after = await readUntil(clock, readBack, read, (seen) => seen === state, signal);
@@ -237,7 +237,13 @@ export class IpmiDriver implements BmcDriver {
     if (before.kind !== 'ok') return before;
     if (before.value === 'off') return ok({ asked: false });
     const done = await this.#act(commands.softOff, signal);
-    return done.kind === 'ok' ? ok({ asked: true }) : done;
+    if (done.kind === 'ok') return ok({ asked: true });
+    if (!mayHaveHappened(done)) return done;
+    // A system that stops got the order. Another one is asked again, by the caller.
+    const { clock, readBack } = this.#parts;
+    const read = () => this.powerState(signal);
+    const after = await readUntil(clock, readBack, read, (seen) => seen === 'off', signal);
+    return after.kind === 'ok' && after.value === 'off' ? ok({ asked: true }) : done;
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
@@ -245,7 +251,7 @@ export class IpmiDriver implements BmcDriver {
     const calls: LogCalls = {
       entries: () => this.#raw(commands.logInfo, logEntries, signal),
       clear: () => this.#act(commands.clearLog, signal),
-      mayHaveHappened,
+      isOpen,
     };
     return clearLog(calls, clock, readBack, signal);
   }
@@ -300,12 +306,11 @@ function saysNotThere(result: BmcFailed | BmcTransient): boolean {
   return result.kind === 'failed' && (result.type === 'unsupported' || result.type === 'rejected');
 }
 
-/** After these answers to a command only the read-back can tell whether it was carried out. */
-function mayHaveHappened(result: BmcFailed | BmcTransient): boolean {
-  if (result.kind === 'transient') {
-    return result.reason === 'unreachable' || result.reason === 'trouble';
-  }
-  return result.type === 'rejected' || result.type === 'malformed';
+/** A BMC may refuse a command that it has carried out, or that a lost one before it has. */
+function isOpen(result: BmcFailed | BmcTransient): boolean {
+  const isDoubtful =
+    result.kind === 'failed' && (result.type === 'rejected' || result.type === 'malformed');
+  return isDoubtful || mayHaveHappened(result);
 }
 
 function flagText({ flags, device }: BootFlags): string {

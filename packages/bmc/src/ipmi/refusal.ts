@@ -124,8 +124,8 @@ const unreadFru = /^ ?(?:FRU Read failed|Device not present \()/;
 export function refusalOfFru(stdout: string, stderr: string): BmcRefusal | undefined {
   const lines = `${stderr}\n${stdout}`.split('\n').filter((line) => unreadFru.test(line));
   if (lines.length === 0) return undefined;
-  const told = { kind: 'exited', code: 0, stdout: '', stderr: lines.join('\n') } as const;
-  const refusal = refusalOf(told, '');
+  const result = { kind: 'exited', code: 0, stdout: '', stderr: lines.join('\n') } as const;
+  const refusal = refusalOf(result, '');
   return isLasting(refusal) ? undefined : refusal;
 }
 

@@ -1,6 +1,6 @@
 /** The calls of an act that takes several governed calls and is read back. */
 import type { Clock } from '@rackwright/platform';
-import type { BmcResult } from '../driver.ts';
+import type { BmcFailed, BmcResult } from '../driver.ts';
 import type { ReadBackTimings } from '../read-back.ts';
 import type { Conversation, Get } from './conversation.ts';
 
@@ -22,4 +22,21 @@ export function isRefused(
   result: BmcResult<void>,
 ): result is Extract<BmcResult<never>, { kind: 'failed' }> {
   return result.kind === 'failed' && (result.type === 'rejected' || result.type === 'unsupported');
+}
+
+/** Whether the BMC has no such resource. */
+export function isAbsent(result: BmcResult<unknown>): boolean {
+  return result.kind === 'failed' && result.type === 'unsupported';
+}
+
+/**
+ * Of the members of a list the first that could not be read and may exist: where the one that is
+ * looked for is not among the others, it may be this one.
+ */
+export class FirstFailure {
+  failure: BmcFailed | undefined;
+
+  note(result: BmcResult<unknown>): void {
+    if (result.kind === 'failed' && !isAbsent(result)) this.failure ??= result;
+  }
 }

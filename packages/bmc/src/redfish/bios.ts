@@ -7,12 +7,12 @@
  * 3. No password is read or set.
  */
 import { type BiosSettings, type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
-import { readUntil } from '../read-back.ts';
+import { mayHaveHappened, readUntil } from '../read-back.ts';
 import { type BiosSetting, type BmcBios, biosSettingsMax } from '../readings.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
-import { type JsonObject, numberAt, objectAt, objectsAt, pathOf, pathsAt, textAt } from './json.ts';
-import { mayHaveHappened } from './refusal.ts';
+import { type JsonObject, numberAt, objectAt, objectsAt, pathOf, textAt } from './json.ts';
+import { listedIn } from './pages.ts';
 
 const valueCharactersMax = 256;
 const nameCharactersMax = 128;
@@ -190,10 +190,9 @@ async function readRegistry(
   const root = await calls.governed((talk) => talk.open(calls.signal));
   if (root.kind !== 'ok') return root;
   const path = pathOf(objectAt(root.value, 'Registries'));
-  const list = path === undefined ? none : await get(path);
-  if (list.kind !== 'ok') return list;
-  const files = pathsAt(list.value.body, 'Members').slice(0, registriesMax);
-  const at = files.find((one) => one.slice(one.lastIndexOf('/') + 1).startsWith(wanted));
+  const list = path === undefined ? none : await listedIn(path, get, registriesMax);
+  if ('kind' in list) return list;
+  const at = list.paths.find((one) => one.slice(one.lastIndexOf('/') + 1).startsWith(wanted));
   const file = at === undefined ? none : await get(at);
   if (file.kind !== 'ok') return file;
   const [uri] = objectsAt(file.value.body, 'Location').flatMap((one) => pathOf(one, 'Uri') ?? []);

@@ -4,12 +4,12 @@
  * next boot applies it.
  */
 import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
-import { readUntil } from '../read-back.ts';
+import { mayHaveHappened, readUntil } from '../read-back.ts';
 import { type BmcBootOrder, bootOptionsMax } from '../readings.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
-import { objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
-import { mayHaveHappened } from './refusal.ts';
+import { objectAt, pathOf, textAt, textsAt } from './json.ts';
+import { listedIn } from './pages.ts';
 import { settingsOf } from './system.ts';
 
 const none = failed('unsupported', 'the BMC shows no persistent boot order');
@@ -32,9 +32,9 @@ async function optionNames(
   const names = new Map<string, string>();
   const path = pathOf(objectAt(objectAt(system.body, 'Boot'), 'BootOptions'));
   if (path === undefined) return ok(names);
-  const list = await get(path);
-  if (list.kind !== 'ok') return list;
-  for (const member of pathsAt(list.value.body, 'Members').slice(0, bootOptionsMax)) {
+  const list = await listedIn(path, get, bootOptionsMax);
+  if ('kind' in list) return list;
+  for (const member of list.paths) {
     const option = await get(member);
     if (option.kind === 'transient') return option;
     if (option.kind !== 'ok') continue;

@@ -4,7 +4,7 @@
  * which ASRock Rack uses, takes it only there.
  */
 import { type BmcAssertion, type BmcResult, type BootOverride, failed, ok } from '../driver.ts';
-import { readUntil } from '../read-back.ts';
+import { mayHaveHappened, readUntil } from '../read-back.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
 import {
   type BootPreferences,
@@ -15,7 +15,6 @@ import {
 } from './choices.ts';
 import type { Conversation, Resource } from './conversation.ts';
 import { textAt } from './json.ts';
-import { mayHaveHappened } from './refusal.ts';
 import { type BootFacts, bootFacts, settingsOf } from './system.ts';
 
 /** The override as it was written. */

@@ -14,6 +14,7 @@ import { noAnswer } from '../no-answer.ts';
 import { waysOf } from '../vendors.ts';
 import { type JsonObject, objectAt, parseObject, pathOf } from './json.ts';
 import {
+  type CallerStatus,
   type HttpAnswer,
   namesMessage,
   type RequestTarget,
@@ -68,6 +69,8 @@ export class Conversation {
   #authorization: Authorization = { kind: 'none' };
   #root: JsonObject | undefined;
   #certificateSha256: string | undefined;
+  /** The BMC has accepted user and password. */
+  #isAccepted = false;
   /** The last request got no answer: no further request is sent. */
   #isSilent = false;
 
@@ -146,7 +149,7 @@ export class Conversation {
       const { status } = answer.value;
       if (status === 412 || status === 428) continue;
       if (status < 400) return ok(undefined);
-      return refusalOfStatus(answer.value, asked, { signedIn: this.hasSession() });
+      return refusalOfStatus(answer.value, asked, this.#callerStatus());
     }
     return failed('rejected', `the BMC accepts none of the ETags that it gives for ${path}`);
   }
@@ -174,6 +177,7 @@ export class Conversation {
   /** Closes the connection without a word. */
   close(): void {
     this.#authorization = { kind: 'none' };
+    this.#isAccepted = false;
     this.#root = undefined;
     this.#peer.close();
   }
@@ -197,7 +201,7 @@ export class Conversation {
     const isNonsense = status < 400 || status === 404;
     return isNonsense
       ? refusalOfNonsense(answer.value, asked)
-      : refusalOfStatus(answer.value, asked, { signedIn: false });
+      : refusalOfStatus(answer.value, asked, this.#callerStatus());
   }
 
   #useBasic(): void {
@@ -220,6 +224,7 @@ export class Conversation {
       const given = parseObject(answer.value.body) ?? {};
       const at = this.#ownPath(headers['location']) ?? pathOf(given);
       this.#authorization = { kind: 'session', token, path: at };
+      this.#isAccepted = true;
       return ok(undefined);
     }
     const noSessions = status < 400 || waysOf('noSessions').some((one) => one === status);
@@ -227,7 +232,7 @@ export class Conversation {
       this.#useBasic();
       return ok(undefined);
     }
-    return refusalOfStatus(answer.value, this.#asked('POST', path), { signedIn: false });
+    return refusalOfStatus(answer.value, this.#asked('POST', path), this.#callerStatus());
   }
 
   async #taken(
@@ -247,7 +252,7 @@ export class Conversation {
     const answer = await this.#send(request, signal);
     if (answer.kind !== 'ok' || answer.value.status < 400) return answer;
     const asked = this.#asked(request.method, request.path);
-    return refusalOfStatus(answer.value, asked, { signedIn: this.hasSession() });
+    return refusalOfStatus(answer.value, asked, this.#callerStatus());
   }
 
   /** One request and its redirects; every answer below 300 and from 400 on is `ok` here. */
@@ -266,7 +271,8 @@ export class Conversation {
       const outcome = await this.#peer.request({ ...request, path: at }, signal);
       const asked = this.#asked(method, at);
       if (outcome.kind !== 'answered') {
-        this.#isSilent = true;
+        // A caller that gives up leaves a BMC that can still be told of the end of the session.
+        this.#isSilent = outcome.kind === 'broken' || outcome.kind === 'timedOut';
         const textOf = (message: string) => safeText(message, asked.secrets);
         const noTlsRemedy = 'correct the address or the port';
         const failure = noAnswer(outcome, { name: 'the BMC', noTlsRemedy, textOf });
@@ -275,7 +281,10 @@ export class Conversation {
       this.#isSilent = false;
       this.#certificateSha256 = outcome.certificateSha256;
       const { status } = outcome;
-      if (status >= 200 && status < 300) return ok(outcome);
+      if (status >= 200 && status < 300) {
+        this.#isAccepted ||= this.#authorization.kind !== 'none';
+        return ok(outcome);
+      }
       if (status >= 400 && status < 600) return ok(outcome);
       // These two say that nothing was carried out (RFC 9110 §15.4.8, §15.4.9).
       const isNotDone = status === 307 || status === 308;
@@ -311,6 +320,10 @@ export class Conversation {
       case 'session':
         return { 'x-auth-token': authorization.token };
     }
+  }
+
+  #callerStatus(): CallerStatus {
+    return { hasSession: this.hasSession(), isAccepted: this.#isAccepted };
   }
 
   #asked(method: string, path: string): RequestTarget {

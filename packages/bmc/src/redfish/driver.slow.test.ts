@@ -1,5 +1,5 @@
 import type { RedfishFault, RedfishHabits } from '@rackwright/sim/redfish';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { BmcResult } from '../driver.ts';
 import {
   type DriverChanges,
@@ -28,6 +28,10 @@ async function setUp(
 
 const network = { device: 'network', firmware: 'uefi' } as const;
 
+function resets(bmc: SimulatedHost['bmc']) {
+  return bmc.calls().filter(({ path }) => path.endsWith('/ComputerSystem.Reset'));
+}
+
 /** Kind, type or reason, and the words: what a test compares. */
 function gist(result: BmcResult<unknown>): string {
   switch (result.kind) {
@@ -54,6 +58,17 @@ describe('signing in', () => {
     expect(gist(await driver.setPower('on'))).toContain('unsupported');
     const calls = bmc.calls().map(({ method, path }) => `${method} ${path}`);
     expect(calls.at(-1)).toBe('DELETE /redfish/v1/SessionService/Sessions/1');
+  });
+
+  test('gives the session back after a call that was given up', async () => {
+    const { driver, bmc } = await setUp();
+    await driver.powerState();
+    const before = bmc.calls().length;
+    bmc.setFault({ kind: 'slow', delayMs: 300 });
+    const signal = AbortSignal.timeout(800);
+    expect(gist(await driver.powerState(signal))).toContain('cancelled');
+    const calls = bmc.calls().slice(before);
+    expect(calls.map(({ method }) => method)).toEqual(['GET', 'POST', 'GET', 'DELETE']);
   });
 
   test('falls back to basic authentication where there are no sessions', async () => {
@@ -262,6 +277,20 @@ describe('power', () => {
     },
   );
 
+  test('goes off by an order that comes while the system is being switched on', async () => {
+    const { driver, bmc, host } = await setUp({
+      showsTransitions: true,
+      powerDelayMs: [300, 300],
+    });
+    const on = driverFor(bmc).setPower('on');
+    await vi.waitFor(() => expect(resets(bmc)).toHaveLength(1));
+    expect(await driver.setPower('off')).toMatchObject({ value: { changed: true } });
+    expect(resets(bmc)).toHaveLength(2);
+    expect(host.isOn()).toBe(false);
+    expect(gist(await on)).toContain('notApplied');
+    expect(host.isOn()).toBe(false);
+  });
+
   test('never presses a button that turns either way, nor asks the system', async () => {
     const { driver } = await setUp({ resetTypes: ['On', 'PushPowerButton', 'GracefulShutdown'] });
     await driver.setPower('on');
@@ -285,41 +314,45 @@ test('identity of a Dell is its service tag', async () => {
   expect(read).toMatchObject({ value: { serial: 'ABC1234', boardSerial: 'HOST-0001' } });
 });
 
-test('inventory lists processors, memory, drives, interfaces and firmware', async () => {
-  const inventory = {
-    processors: [{ manufacturer: 'Maker', model: 'Fast', cores: 8, threads: 16 }],
-    memory: [{ capacityMiB: 8_192, serial: 'MEM-1' }],
-    interfaces: [{ mac: '52:54:00:00:00:01', speedMbps: 1_000 }, { mac: '52:54:00:00:00:02' }],
-    drives: [
-      {
-        serial: 'DRV-1',
-        model: 'Round',
-        manufacturer: 'Maker',
-        capacityBytes: 1_000_000_000,
-        media: 'SSD',
-        protocol: 'NVMe',
-        firmware: 'FW-2',
-      },
-    ],
-  } as const;
-  const { driver } = await setUp({}, {}, { inventory: { ...inventory, emptyBays: 2 } });
-  const drives = inventory.drives.map((drive) => ({ ...drive, name: 'Drive 1' }));
-  const memory = inventory.memory.map((module) => ({ ...module, slot: 'DIMM 1' }));
-  const interfaces = [
-    { name: '1', mac: '52:54:00:00:00:01', speedMbps: 1_000, linkUp: true },
-    { name: '2', mac: '52:54:00:00:00:02', linkUp: false },
-  ];
-  const firmware = [
-    { name: 'BIOS', version: '1.0.0' },
-    { name: 'BMC', version: '1.0.0' },
-  ];
-  const all = ['processors', 'memory', 'drives', 'interfaces', 'firmware'] as const;
-  expect(await driver.readInventory(all)).toEqual({
-    kind: 'ok',
-    value: { ...inventory, drives, memory, interfaces, firmware, complete: true },
-  });
-  expect(await driver.readInventory(['drives'])).toEqual({
-    kind: 'ok',
-    value: { processors: [], memory: [], drives, interfaces: [], firmware: [], complete: true },
-  });
-});
+test.each([1, 1_000])(
+  'inventory lists all parts of a BMC that lists %d on a page',
+  async (membersPerPage) => {
+    const inventory = {
+      processors: [{ manufacturer: 'Maker', model: 'Fast', cores: 8, threads: 16 }],
+      memory: [{ capacityMiB: 8_192, serial: 'MEM-1' }],
+      interfaces: [{ mac: '52:54:00:00:00:01', speedMbps: 1_000 }, { mac: '52:54:00:00:00:02' }],
+      drives: [
+        {
+          serial: 'DRV-1',
+          model: 'Round',
+          manufacturer: 'Maker',
+          capacityBytes: 1_000_000_000,
+          media: 'SSD',
+          protocol: 'NVMe',
+          firmware: 'FW-2',
+        },
+      ],
+    } as const;
+    const parts = { inventory: { ...inventory, emptyBays: 2 } };
+    const { driver } = await setUp({ membersPerPage }, {}, parts);
+    const drives = inventory.drives.map((drive) => ({ ...drive, name: 'Drive 1' }));
+    const memory = inventory.memory.map((module) => ({ ...module, slot: 'DIMM 1' }));
+    const interfaces = [
+      { name: '1', mac: '52:54:00:00:00:01', speedMbps: 1_000, linkUp: true },
+      { name: '2', mac: '52:54:00:00:00:02', linkUp: false },
+    ];
+    const firmware = [
+      { name: 'BIOS', version: '1.0.0' },
+      { name: 'BMC', version: '1.0.0' },
+    ];
+    const all = ['processors', 'memory', 'drives', 'interfaces', 'firmware'] as const;
+    expect(await driver.readInventory(all)).toEqual({
+      kind: 'ok',
+      value: { ...inventory, drives, memory, interfaces, firmware, complete: true },
+    });
+    expect(await driver.readInventory(['drives'])).toEqual({
+      kind: 'ok',
+      value: { processors: [], memory: [], drives, interfaces: [], firmware: [], complete: true },
+    });
+  },
+);

@@ -28,14 +28,13 @@ import {
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
 import type { GovernedCalls, RestAfter } from '../governor.ts';
-import { defaultSettleTimings, readUntil } from '../read-back.ts';
+import { defaultSettleTimings, mayHaveHappened, readUntil } from '../read-back.ts';
 import type { BmcBios, BmcBootOrder, BmcFirmware, BmcLog, BmcSensors } from '../readings.ts';
 import { defaultRestartTimings, watchRestart } from '../restart.ts';
-import type { ActCalls } from './acting.ts';
+import { type ActCalls, isAbsent } from './acting.ts';
 import { checkBios, readBios, stageBios } from './bios.ts';
 import { readBootOrder, setBootOrder } from './boot-order.ts';
 import { setBootOverride } from './boot-override.ts';
-import { resetTypeFor } from './choices.ts';
 import { Conversation, type Get, type Resource } from './conversation.ts';
 import { type EventLog, entriesIn, findEventLog, readEntries } from './event-log.ts';
 import { defaultUpdateTimings, updateFirmware } from './firmware-update.ts';
@@ -44,15 +43,17 @@ import { readInventory } from './inventory.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import { bmcReset, readFirmware, switchIndicator } from './management.ts';
 import { ejectMedia, insertMedia, readMedia } from './media.ts';
+import { listedIn } from './pages.ts';
 import type { RedfishDriverParts } from './parts.ts';
-import { mayHaveHappened } from './refusal.ts';
+import { type PowerOrder, type PowerStep, stillChanging, tellPower } from './power.ts';
 import { readSensors } from './sensors.ts';
 import {
   chassisPathOf,
+  type ExpectedSystem,
   identityOf,
+  knownOf,
+  type PowerReading,
   powerIn,
-  resetFacts,
-  resetTypes,
   systemAmong,
 } from './system.ts';
 import { applyVolumes, defaultVolumeTimings, type VolumeCalls } from './volumes.ts';
@@ -69,8 +70,8 @@ type GovernedCall = <T>(
 
 export class RedfishDriver implements BmcDriver {
   readonly #parts: RedfishDriverParts;
-  /** Found once; a system keeps its path. */
-  #systemPath: string | undefined;
+  /** A system keeps its path, mostly. */
+  #found: { readonly path: string; readonly known: ExpectedSystem | undefined } | undefined;
 
   constructor(parts: RedfishDriverParts) {
     this.#parts = parts;
@@ -81,16 +82,20 @@ export class RedfishDriver implements BmcDriver {
   }
 
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>> {
-    return this.#once((talk) => this.#readPower(talk, signal), signal);
+    return this.#once(async (talk) => {
+      const seen = await this.#readPower(talk, signal);
+      return seen.kind === 'ok' ? ok(seen.value.power) : seen;
+    }, signal);
   }
 
   readPowerAndHealth(signal?: AbortSignal): Promise<BmcResult<BmcPowerAndHealth>> {
     return this.#once(async (talk) => {
       const system = await this.#system(talk, signal);
-      const power = system.kind === 'ok' ? powerIn(system.value) : system;
-      if (system.kind !== 'ok' || power.kind !== 'ok') return power as BmcResult<never>;
+      if (system.kind !== 'ok') return system;
+      const power = powerIn(system.value);
+      if (power.kind !== 'ok') return power;
       const health = healthOf(system.value);
-      return ok({ power: power.value, ...(health === undefined ? {} : { health }) });
+      return ok({ power: power.value.power, ...(health === undefined ? {} : { health }) });
     }, signal);
   }
 
@@ -104,20 +109,30 @@ export class RedfishDriver implements BmcDriver {
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#inCalls<BmcAssertion>(async (governed) => {
       const order = { by: state, isSent: false };
-      const result = await governed((talk) => this.#tellPower(talk, state, order, signal));
+      const { clock, readBack } = this.#parts;
+      const tell = () => governed((talk) => this.#tellPower(talk, order, signal));
+      const read = () => governed((talk) => this.#readPower(talk, signal));
+      let result = await tell();
+      if (result.kind === 'ok' && result.value === 'changing') {
+        const isSettled = ({ isChanging }: PowerReading): boolean => !isChanging;
+        const settled = await readUntil(clock, readBack, read, isSettled, signal);
+        if (settled.kind !== 'ok') return settled;
+        result = await tell();
+      }
+      if (result.kind === 'ok' && result.value === 'changing') return stillChanging;
       if (result.kind === 'ok' && result.value === 'holds')
         return ok({ changed: false, notes: [] });
       if (result.kind !== 'ok' && !(order.isSent && mayHaveHappened(result))) return result;
-      const { clock, readBack } = this.#parts;
-      const read = () => governed((talk) => this.#readPower(talk, signal));
-      const after = await readUntil(clock, readBack, read, (seen) => seen === state, signal);
+      const holds = ({ power, isChanging }: PowerReading) => power === state && !isChanging;
+      const after = await readUntil(clock, readBack, read, holds, signal);
       if (after.kind !== 'ok') return after;
-      if (after.value === state) return ok({ changed: true, notes: [] });
+      if (holds(after.value)) return ok({ changed: true, notes: [] });
       if (result.kind !== 'ok') return result;
       const seconds = Math.round(readBack.windowMs / 1_000);
-      const late = `still says ${after.value} ${seconds} s later`;
-      const message = `the BMC accepted power ${state} and ${late}`;
-      return failed('notApplied', message, `PowerState is ${after.value}`);
+      const { power, isChanging } = after.value;
+      const still = isChanging ? 'is still changing it' : `still says ${power}`;
+      const message = `the BMC accepted power ${state} and ${still} ${seconds} s later`;
+      return failed('notApplied', message, `PowerState is ${power}`);
     }, signal);
   }
 
@@ -125,16 +140,20 @@ export class RedfishDriver implements BmcDriver {
    * One governed call: no other call of ours runs between the reading of the power and the soft
    * off.
    */
-  softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
-    return this.#once(
-      async (talk) => {
-        const order = { by: 'softOff' as const, isSent: false };
-        const result = await this.#tellPower(talk, 'off', order, signal);
-        return result.kind === 'ok' ? ok({ asked: result.value === 'told' }) : result;
-      },
-      signal,
-      redfishRest.act,
-    );
+  async softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
+    const order: PowerOrder = { by: 'softOff', isSent: false };
+    const ask = (talk: Conversation) => this.#tellPower(talk, order, signal);
+    const result = await this.#once(ask, signal, redfishRest.act);
+    if (result.kind === 'ok') {
+      return result.value === 'changing' ? stillChanging : ok({ asked: result.value === 'told' });
+    }
+    if (!order.isSent || !mayHaveHappened(result)) return result;
+    // A system that stops got the order. Another one is asked again, by the caller.
+    const { clock, readBack } = this.#parts;
+    const read = () => this.#once((talk) => this.#readPower(talk, signal), signal);
+    const stops = ({ power, isChanging }: PowerReading) => (power === 'on') === isChanging;
+    const after = await readUntil(clock, readBack, read, stops, signal);
+    return after.kind === 'ok' && stops(after.value) ? ok({ asked: true }) : result;
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
@@ -151,7 +170,7 @@ export class RedfishDriver implements BmcDriver {
       };
       const clear = () => governed((talk) => talk.post(clearPath, {}, signal));
       const { clock, readBack } = this.#parts;
-      return clearLog({ entries, clear, mayHaveHappened }, clock, readBack, signal);
+      return clearLog({ entries, clear, isOpen: mayHaveHappened }, clock, readBack, signal);
     }, signal);
   }
 
@@ -337,7 +356,8 @@ export class RedfishDriver implements BmcDriver {
     if (system.kind !== 'ok') return system;
     const path = chassisPathOf(system.value);
     const chassis = path === undefined ? undefined : await talk.get(path, signal);
-    if (chassis?.kind === 'transient') return chassis;
+    // Without the chassis' serial the machine would be taken for another one.
+    if (chassis !== undefined && chassis.kind !== 'ok' && !isAbsent(chassis)) return chassis;
     const body = chassis?.kind === 'ok' ? chassis.value.body : undefined;
     const certificateSha256 = talk.certificateSha256();
     return ok({
@@ -349,55 +369,41 @@ export class RedfishDriver implements BmcDriver {
   async #readPower(
     talk: Conversation,
     signal: AbortSignal | undefined,
-  ): Promise<BmcResult<PowerState>> {
+  ): Promise<BmcResult<PowerReading>> {
     const system = await this.#system(talk, signal);
     return system.kind === 'ok' ? powerIn(system.value) : system;
   }
 
   async #tellPower(
     talk: Conversation,
-    state: PowerState,
-    order: { readonly by: PowerState | 'softOff'; isSent: boolean },
+    order: PowerOrder,
     signal: AbortSignal | undefined,
-  ): Promise<BmcResult<'holds' | 'told'>> {
+  ): Promise<BmcResult<PowerStep>> {
     const system = await this.#system(talk, signal);
-    if (system.kind !== 'ok') return system;
-    const before = powerIn(system.value);
-    if (before.kind !== 'ok') return before;
-    if (before.value === state) return ok('holds');
-    const reset = resetFacts(system.value);
-    if (reset === undefined) {
-      return failed('unsupported', 'the BMC offers no way to switch the system');
-    }
-    let { types } = reset;
-    if (types === undefined && reset.actionPath !== undefined) {
-      const choices = await talk.get(reset.actionPath, signal);
-      if (choices.kind === 'transient') return choices;
-      if (choices.kind === 'ok') types = resetTypes(choices.value.body);
-    }
-    const type = resetTypeFor(order.by, types);
-    if (type.kind !== 'ok') return type;
-    order.isSent = true;
-    const result = await talk.post(reset.path, { ResetType: type.value }, signal);
-    return result.kind === 'ok' ? ok('told') : result;
+    return system.kind === 'ok' ? tellPower(system.value, order, talk, signal) : system;
   }
 
   /** Invariant 3. */
   async #system(talk: Conversation, signal: AbortSignal | undefined): Promise<BmcResult<Resource>> {
     const root = await talk.open(signal);
     if (root.kind !== 'ok') return root;
-    if (this.#systemPath !== undefined) return talk.get(this.#systemPath, signal);
+    const get: Get = (path) => talk.get(path, signal);
+    const kept = this.#found === undefined ? undefined : await get(this.#found.path);
+    if (kept !== undefined && !isAbsent(kept)) return kept;
+    // Under another path by now: the same system, not just any that is left.
+    const known = this.#found?.known;
     const path = pathOf(objectAt(root.value, 'Systems')) ?? '/redfish/v1/Systems';
-    const collection = await talk.get(path, signal);
-    if (collection.kind !== 'ok') return collection;
-    const paths = pathsAt(collection.value.body, 'Members').slice(0, systemsMax);
+    const listed = await listedIn(path, get, systemsMax);
+    if ('kind' in listed) return listed;
+    const { paths } = listed;
     const [only] = paths;
     if (only === undefined) return failed('malformed', `the BMC names no system in ${path}`);
-    const system =
-      paths.length === 1
-        ? await talk.get(only, signal)
-        : await systemAmong(paths, this.#parts.expected, (path) => talk.get(path, signal));
-    if (system.kind === 'ok') this.#systemPath = system.value.path;
+    const isClear = paths.length === 1 && !listed.hasMore && known === undefined;
+    const { expected } = this.#parts;
+    const system = isClear ? await get(only) : await systemAmong(paths, known ?? expected, get);
+    if (system.kind === 'ok') {
+      this.#found = { path: system.value.path, known: knownOf(system.value) };
+    }
     return system;
   }
 

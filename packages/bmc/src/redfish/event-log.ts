@@ -55,10 +55,10 @@ export async function findEventLog(
 async function servicesOf({ body }: Resource, get: Get): Promise<BmcResult<Resource[]>> {
   const path = pathOf(objectAt(body, 'LogServices'));
   if (path === undefined) return ok([]);
-  const collection = await get(path);
-  if (collection.kind !== 'ok') return collection;
+  const listed = await listedIn(path, get, servicesMax);
+  if ('kind' in listed) return listed;
   const services: Resource[] = [];
-  for (const member of pathsAt(collection.value.body, 'Members').slice(0, servicesMax)) {
+  for (const member of listed.paths) {
     const service = await get(member);
     if (service.kind === 'transient') return service;
     if (service.kind === 'ok') services.push(service.value);

@@ -17,14 +17,14 @@ import {
   type TellUpdate,
   transient,
 } from '../driver.ts';
-import { type ReadBackTimings, readUntil } from '../read-back.ts';
+import { mayHaveHappened, type ReadBackTimings, readUntil } from '../read-back.ts';
 import { firmwareComponentsMax } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
-import { isRefused, readBy } from './acting.ts';
+import { FirstFailure, isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
-import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
+import { type JsonObject, objectAt, pathOf, textAt } from './json.ts';
+import { listedIn } from './pages.ts';
 import { isPlainUrl } from './plain-url.ts';
-import { mayHaveHappened } from './refusal.ts';
 import { type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
 export interface UpdateTimings {
@@ -105,17 +105,21 @@ async function findComponent(
   get: Get,
 ): Promise<BmcResult<Resource>> {
   const path = pathOf(objectAt(service.body, 'FirmwareInventory'));
-  const list = path === undefined ? noUpdates : await get(path);
-  if (list.kind !== 'ok') return list;
+  const list = path === undefined ? noUpdates : await listedIn(path, get, firmwareComponentsMax);
+  if ('kind' in list) return list;
   const known: string[] = [];
-  for (const member of pathsAt(list.value.body, 'Members').slice(0, firmwareComponentsMax)) {
+  const unread = new FirstFailure();
+  for (const member of list.paths) {
     const component = await get(member);
     if (component.kind === 'transient') return component;
+    unread.note(component);
     if (component.kind !== 'ok') continue;
     const name = textAt(component.value.body, 'Id') ?? '';
     if (name === id) return component;
     known.push(name);
   }
+  const failure = unread.failure ?? list.notRead;
+  if (failure !== undefined) return failure;
   const text = `it lists ${known.join(', ')}`.slice(0, 512);
   return failed('updateFailed', `the BMC lists no component ${id}`, text);
 }

@@ -4,13 +4,13 @@
  * back counts.
  */
 import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
-import { readUntil } from '../read-back.ts';
+import { mayHaveHappened, readUntil } from '../read-back.ts';
 import { type BmcFirmware, type FirmwareComponent, firmwareComponentsMax } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
 import { type ActCalls, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
-import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
-import { mayHaveHappened } from './refusal.ts';
+import { type JsonObject, objectAt, pathOf, textAt, textsAt } from './json.ts';
+import { listedIn } from './pages.ts';
 import { chassisPathOf } from './system.ts';
 
 /** The resource of a machine's lamp: its chassis, or its system. */
@@ -96,16 +96,18 @@ export async function readFirmware(root: JsonObject, get: Get): Promise<BmcResul
   if (service !== undefined && service.kind !== 'ok') return service;
   const at = service && pathOf(objectAt(service.value.body, 'FirmwareInventory'));
   if (at === undefined) return failed('unsupported', 'the BMC offers no list of firmware');
-  const collection = await get(at);
-  if (collection.kind !== 'ok') return collection;
-  const members = pathsAt(collection.value.body, 'Members');
+  const listed = await listedIn(at, get, firmwareComponentsMax);
+  if ('kind' in listed) return listed;
   const components: FirmwareComponent[] = [];
-  for (const member of members.slice(0, firmwareComponentsMax)) {
+  for (const member of listed.paths) {
     const item = await get(member);
     if (item.kind === 'transient') return item;
     if (item.kind === 'ok') components.push(...componentOf(item.value.body));
   }
-  return ok({ components, complete: components.length === members.length });
+  return ok({
+    components,
+    complete: components.length === listed.members.length && !listed.hasMore,
+  });
 }
 
 function componentOf(body: JsonObject): readonly FirmwareComponent[] {

@@ -4,12 +4,12 @@
  * inserted.
  */
 import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
-import { readUntil } from '../read-back.ts';
+import { mayHaveHappened, readUntil } from '../read-back.ts';
 import { waysOf } from '../vendors.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
-import { mayHaveHappened } from './refusal.ts';
+import { listedIn } from './pages.ts';
 
 /** Drives of one machine that are looked at; each costs a request. */
 const drivesMax = 16;
@@ -85,9 +85,9 @@ async function findDrive(system: Resource, get: Get): Promise<BmcResult<Resource
 }
 
 async function firstDrive(path: string, get: Get): Promise<BmcResult<Resource> | undefined> {
-  const collection = await get(path);
-  if (collection.kind !== 'ok') return collection;
-  for (const member of pathsAt(collection.value.body, 'Members').slice(0, drivesMax)) {
+  const listed = await listedIn(path, get, drivesMax);
+  if ('kind' in listed) return listed;
+  for (const member of listed.paths) {
     const drive = await get(member);
     if (drive.kind !== 'ok') return drive;
     const types = textsAt(drive.value.body, 'MediaTypes') ?? [];

@@ -1,7 +1,8 @@
 /** Reads lists of parts one after another, within bounds, and keeps the results. */
-import type { BmcResult } from '../driver.ts';
+import { type BmcResult, failed } from '../driver.ts';
 import type { Resource } from './conversation.ts';
-import { type JsonObject, objectAt, pathsAt, textAt } from './json.ts';
+import { type JsonObject, objectAt, textAt } from './json.ts';
+import { listedIn } from './pages.ts';
 
 /** Parts of one kind that are read; each costs a request. */
 export const partsMax = 64;
@@ -23,27 +24,33 @@ export class PartReader {
   /** The members of a collection; none when there is no collection. */
   async members(path: string | undefined, countMax = partsMax): Promise<readonly JsonObject[]> {
     if (path === undefined) return [];
-    const [collection] = await this.all([path], 1);
-    if (collection === undefined) return [];
-    return this.all(pathsAt(collection, 'Members'), countMax);
+    const listed = await listedIn(path, (page) => this.#get(page), countMax);
+    if ('kind' in listed) return [];
+    if (listed.hasMore) this.complete = false;
+    return this.all(listed.paths, countMax);
   }
 
   async all(paths: readonly string[], countMax: number): Promise<readonly JsonObject[]> {
     const found: JsonObject[] = [];
     if (paths.length > countMax) this.complete = false;
     for (const path of paths.slice(0, countMax)) {
-      if (this.stopped !== undefined) return found;
-      if (this.#requestsLeft <= 0) {
-        this.complete = false;
-        return found;
-      }
-      this.#requestsLeft -= 1;
-      const part = await this.#read(path);
+      const part = await this.#get(path);
       if (part.kind === 'ok') found.push(part.value.body);
-      else if (part.kind === 'transient') this.stopped = part;
-      else this.complete = false;
     }
     return found;
+  }
+
+  async #get(path: string): Promise<BmcResult<Resource>> {
+    if (this.stopped !== undefined) return this.stopped;
+    if (this.#requestsLeft <= 0) {
+      this.complete = false;
+      return failed('unsupported', 'no more requests are made');
+    }
+    this.#requestsLeft -= 1;
+    const part = await this.#read(path);
+    if (part.kind === 'transient') this.stopped = part;
+    if (part.kind === 'failed') this.complete = false;
+    return part;
   }
 }
 

@@ -11,7 +11,7 @@ function failureOf(message: string): string {
     certificateSha256: '',
   } as const;
   const target = { method: 'GET', path: '/redfish/v1/Systems', secrets: [] };
-  const refusal = refusalOfStatus(answer, target, { signedIn: false });
+  const refusal = refusalOfStatus(answer, target, { hasSession: false, isAccepted: false });
   return refusal.kind === 'failed' ? refusal.type : refusal.reason;
 }
 

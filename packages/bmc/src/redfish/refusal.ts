@@ -1,8 +1,8 @@
 /**
  * The meaning of an answer that is no success (DSP0266 §7.11, §8.6).
  *
- * 1. 401 and 403 are failures of the credential; a passing cause is transient; an answer that is no
- *    Redfish is named as what it is.
+ * 1. 401 is a failure of the credential, and so is 403 until the BMC has accepted it; a passing
+ *    cause is transient; an answer that is no Redfish is named as what it is.
  * 2. The BMC's own words are kept, bounded, with every secret of the conversation taken out.
  */
 import type { HttpsOutcome } from '@rackwright/platform';
@@ -30,19 +30,27 @@ const busyStatuses: ReadonlySet<number> = new Set([409, 423, 429, 503]);
 const troubleStatuses: ReadonlySet<number> = new Set([408, 500, 502, 504]);
 const unknownStatuses: ReadonlySet<number> = new Set([404, 405, 410, 501]);
 
-/** An answer of 400 and above. `signedIn`: by a session that the BMC had granted. */
+/** The BMC's view of who asks. */
+export interface CallerStatus {
+  /** It has granted a session, which may end. */
+  readonly hasSession: boolean;
+  /** It has accepted user and password within this conversation. */
+  readonly isAccepted: boolean;
+}
+
+/** An answer of 400 and above. */
 export function refusalOfStatus(
   answer: HttpAnswer,
   asked: RequestTarget,
-  { signedIn }: { readonly signedIn: boolean },
+  { hasSession, isAccepted }: CallerStatus,
 ): BmcRefusal {
   const { status } = answer;
   const { method, path } = asked;
   const text = safeText(`${status}: ${textOf(answer)}`, asked.secrets);
-  if (status === 401 && signedIn) {
+  if (status === 401 && hasSession) {
     return transient('busy', 'the BMC ended the session before its time', text);
   }
-  if (status === 403 && signedIn) {
+  if (status === 403 && isAccepted) {
     const remedy = 'give it the administrator role';
     return failed('privilege', `the BMC user may not ${method} ${path}: ${remedy}`, text);
   }
@@ -59,12 +67,6 @@ export function refusalOfStatus(
     return failed('unsupported', `the BMC does not know ${method} ${path}`, text);
   }
   return failed('rejected', `the BMC refused ${method} ${path}`, text);
-}
-
-/** After these answers to a command only the read-back can tell whether it was carried out. */
-export function mayHaveHappened(refusal: BmcRefusal): boolean {
-  if (refusal.kind === 'failed') return refusal.afterSending === true;
-  return refusal.reason === 'unreachable' || refusal.reason === 'trouble';
 }
 
 /** The failure of a request whose answer is neither a success nor a refusal. */

@@ -7,6 +7,7 @@ import { type BmcSensor, type BmcSensors, type SensorKind, sensorsMax } from '..
 import type { Get, Resource } from './conversation.ts';
 import { healthOf, levelOf } from './health.ts';
 import { type JsonObject, numberAt, objectAt, objectsAt, pathOf, pathsAt, textAt } from './json.ts';
+import { listedIn } from './pages.ts';
 
 /** Chassis of one system that are asked. */
 const chassisMax = 4;
@@ -72,15 +73,13 @@ class SensorReader {
 
   async #each(path: string): Promise<FailedResult | undefined> {
     this.offered = true;
-    const collection = await this.#get(path);
-    if (collection.kind === 'transient') return collection;
-    if (collection.kind === 'failed') {
+    const listed = await listedIn(path, this.#get, singleSensorsMax);
+    if ('kind' in listed) {
       this.complete = false;
-      return undefined;
+      return listed.kind === 'transient' ? listed : undefined;
     }
-    const members = pathsAt(collection.value.body, 'Members');
-    if (members.length > singleSensorsMax) this.complete = false;
-    for (const member of members.slice(0, singleSensorsMax)) {
+    if (listed.hasMore) this.complete = false;
+    for (const member of listed.paths) {
       const sensor = await this.#get(member);
       if (sensor.kind === 'transient') return sensor;
       if (sensor.kind === 'ok') this.sensors.push(...singleSensor(sensor.value.body));

@@ -4,6 +4,7 @@
  */
 import { type BmcIdentity, type BmcResult, failed, ok, type PowerState } from '../driver.ts';
 import { vendorDifference } from '../vendors.ts';
+import { FirstFailure } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 
@@ -63,24 +64,24 @@ export function resetTypes(choices: JsonObject): readonly string[] | undefined {
   return found === undefined ? undefined : textsAt(found as JsonObject, 'AllowableValues');
 }
 
-/** While it goes on or off it still counts as before. Undefined: it does not say. */
-function powerOf(body: JsonObject): PowerState | undefined {
-  switch (textAt(body, 'PowerState')) {
-    case 'On':
-    case 'PoweringOff':
-    case 'Paused':
-      return 'on';
-    case 'Off':
-    case 'PoweringOn':
-      return 'off';
-    default:
-      return undefined;
-  }
+/** A system that is being switched counts as before, and holds neither state. */
+export interface PowerReading {
+  readonly power: PowerState;
+  readonly isChanging: boolean;
 }
 
-export function powerIn({ body }: Resource): BmcResult<PowerState> {
-  const power = powerOf(body);
-  if (power !== undefined) return ok(power);
+/** DSP0268, Resource `PowerState`. */
+const powerWords: ReadonlyMap<string | undefined, PowerReading> = new Map([
+  ['On', { power: 'on', isChanging: false }],
+  ['Paused', { power: 'on', isChanging: false }],
+  ['PoweringOff', { power: 'on', isChanging: true }],
+  ['Off', { power: 'off', isChanging: false }],
+  ['PoweringOn', { power: 'off', isChanging: true }],
+]);
+
+export function powerIn({ body }: Resource): BmcResult<PowerReading> {
+  const reading = powerWords.get(textAt(body, 'PowerState'));
+  if (reading !== undefined) return ok(reading);
   const value = JSON.stringify(body['PowerState'] ?? null).slice(0, 64);
   return failed('malformed', 'the BMC does not say whether the system is on', value);
 }
@@ -121,6 +122,16 @@ export interface ExpectedSystem {
   readonly serial?: string;
 }
 
+/** The properties by which a system is found again; undefined: it shows none. */
+export function knownOf(system: Resource): ExpectedSystem | undefined {
+  const { guidHex, serial } = identityOf(system, undefined);
+  if (guidHex === undefined && serial === undefined) return undefined;
+  return {
+    ...(guidHex === undefined ? {} : { guidHex }),
+    ...(serial === undefined ? {} : { serial }),
+  };
+}
+
 /** Whether this is the one: something that is known must be equal, and nothing different. */
 function isExpected(system: Resource, { guidHex, serial }: ExpectedSystem): boolean {
   const identity = identityOf(system, undefined);
@@ -138,15 +149,18 @@ export async function systemAmong(
   get: Get,
 ): Promise<BmcResult<Resource>> {
   const fitting: Resource[] = [];
+  const unread = new FirstFailure();
   for (const path of expected === undefined ? [] : paths) {
     const system = await get(path);
     if (system.kind === 'transient') return system;
     if (system.kind === 'ok' && expected !== undefined && isExpected(system.value, expected)) {
       fitting.push(system.value);
     }
+    unread.note(system);
   }
   const [only] = fitting;
   if (only !== undefined && fitting.length === 1) return ok(only);
+  if (unread.failure !== undefined && fitting.length === 0) return unread.failure;
   const fit = fitting.length === 0 ? 'none of them fits' : `${fitting.length} of them fit`;
   const message = `the BMC manages ${paths.length} systems, and ${fit} what is known of the host`;
   return failed('ambiguous', message, paths.join(', ').slice(0, 512));

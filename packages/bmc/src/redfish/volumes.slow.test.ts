@@ -129,7 +129,7 @@ test('an order that is never permitted ends as pending, with what it waited for'
 });
 
 test('volumes of every page of the list count, so none stays that nobody wants', async () => {
-  const { bmc, apply } = await start({ habits: { volumesPerPage: 1 } });
+  const { bmc, apply } = await start({ habits: { membersPerPage: 1 } });
   expect(await apply({ volumes: order.volumes.slice(0, 1) })).toMatchObject({ kind: 'ok' });
   expect(bmc.volumes()).toEqual({ orders: 1, layout: ['RAID1 1+2'] });
 });

@@ -23,14 +23,13 @@ import {
   type VolumeOrder,
   type WantedVolume,
 } from '../driver.ts';
-import { readUntil } from '../read-back.ts';
+import { mayHaveHappened, readUntil } from '../read-back.ts';
 import { volumeTypes, waysOf } from '../vendors.ts';
-import { isRefused, readBy } from './acting.ts';
+import { FirstFailure, isRefused, readBy } from './acting.ts';
 import type { AcceptedOrder, Conversation, Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 import { listedIn } from './pages.ts';
 import { isThere } from './part-reader.ts';
-import { mayHaveHappened } from './refusal.ts';
 import { type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
 export interface VolumeTimings {
@@ -122,17 +121,21 @@ export async function applyVolumes(
 
 async function findStorage(system: Resource, id: string, get: Get): Promise<BmcResult<Resource>> {
   const path = pathOf(objectAt(system.body, 'Storage'));
-  const list = path === undefined ? noVolumes : await get(path);
-  if (list.kind !== 'ok') return list;
+  const list = path === undefined ? noVolumes : await listedIn(path, get, storagesMax);
+  if ('kind' in list) return list;
+  const unread = new FirstFailure();
   const known: string[] = [];
-  for (const member of pathsAt(list.value.body, 'Members').slice(0, storagesMax)) {
+  for (const member of list.paths) {
     const storage = await get(member);
     if (storage.kind === 'transient') return storage;
+    unread.note(storage);
     if (storage.kind !== 'ok') continue;
     const name = textAt(storage.value.body, 'Id') ?? '';
     if (name === id) return storage;
     known.push(name);
   }
+  const failure = unread.failure ?? list.notRead;
+  if (failure !== undefined) return failure;
   return refuse(`the BMC lists no storage controller ${id}`, `it lists ${shown(known)}`);
 }
 
@@ -149,9 +152,11 @@ async function targetsOf(
   get: Get,
 ): Promise<BmcResult<readonly Target[]>> {
   const byId = new Map<string, string>();
+  const unread = new FirstFailure();
   for (const path of pathsAt(storage.body, 'Drives').slice(0, drivesMax)) {
     const drive = await get(path);
     if (drive.kind === 'transient') return drive;
+    unread.note(drive);
     if (drive.kind !== 'ok') continue;
     const id = textAt(drive.value.body, 'Id') ?? '';
     if (!isThere(drive.value.body)) continue;
@@ -160,6 +165,7 @@ async function targetsOf(
   }
   const unknown = wanted.flatMap(({ drives }) => drives.filter((id) => !byId.has(id)));
   if (unknown.length > 0) {
+    if (unread.failure !== undefined) return unread.failure;
     const text = `it lists ${shown([...byId.keys()])}`;
     return refuse(`the controller has no drive ${shown(unknown)}`, text);
   }
@@ -218,9 +224,10 @@ async function raidTypesOf(
 async function readVolumes(listPath: string, get: Get): Promise<BmcResult<readonly Volume[]>> {
   const listed = await listedIn(listPath, get, volumesMax);
   if ('kind' in listed) return listed;
+  if (listed.notRead !== undefined) return listed.notRead;
   if (listed.hasMore) return refuse(`the controller lists more than ${volumesMax} volumes`);
   const volumes: Volume[] = [];
-  for (const path of listed.members.flatMap((one) => pathOf(one) ?? [])) {
+  for (const path of listed.paths) {
     const volume = await get(path);
     if (volume.kind !== 'ok') return volume;
     const { body } = volume.value;

@@ -24,7 +24,7 @@ import {
 } from '../driver.ts';
 import type { GovernedCalls } from '../governor.ts';
 import { type HttpTarget, isAddress } from '../http-target.ts';
-import { type ReadBackTimings, readUntil } from '../read-back.ts';
+import { mayHaveHappened, type ReadBackTimings, readUntil } from '../read-back.ts';
 import { type PowerCalls, stateIn } from './calls.ts';
 import { type Answer, askByHttp, askByHttps, type WebhookLimits } from './request.ts';
 
@@ -94,7 +94,7 @@ export class WebhookDriver implements BmcDriver {
     const asked = `${method} ${path}`;
     const refused =
       answer.kind === 'ok' ? refusalOf(answer.value, asked, calls.expectedStatus) : answer;
-    if (refused !== undefined && !mayHaveHappened(refused)) return refused;
+    if (refused !== undefined && !isOpen(refused)) return refused;
     const { clock, readBack } = this.#parts;
     const read = () => this.powerState(signal);
     const seen = await readUntil(clock, readBack, read, (power) => power === state, signal);
@@ -222,12 +222,10 @@ function refusalOf(
   return status >= 200 && status < 300 ? { ...refused, afterSending: true } : refused;
 }
 
-/** After these answers to an order only the read-back can tell whether it was carried out. */
-function mayHaveHappened(refusal: BmcFailed | BmcTransient): boolean {
-  if (refusal.kind === 'failed') {
-    return refusal.type === 'protocol' || refusal.afterSending === true;
-  }
-  return refusal.reason === 'unreachable' || refusal.reason === 'trouble';
+/** What answers an order in no readable way may have carried it out. */
+function isOpen(refusal: BmcFailed | BmcTransient): boolean {
+  const isUnreadable = refusal.kind === 'failed' && refusal.type === 'protocol';
+  return isUnreadable || mayHaveHappened(refusal);
 }
 
 /** Refuses here a target that would be cut short or misread. */

@@ -1,4 +1,5 @@
 /** Answers to clients without access, of a BMC that speaks no Redfish, and of a faulty one. */
+import type { RefusedPatch } from './bios.ts';
 import { noContent, type RedfishAnswer, refusal } from './messages.ts';
 import type { RedfishFault } from './options.ts';
 
@@ -14,6 +15,10 @@ export function deny(
   if (why.kind === 'refused') return refusal(401, 'NoValidSession', 'user or password is wrong');
   const seconds = Math.ceil(why.remainingMs / 1_000);
   return refusal(401, 'AccountLocked', `the account is locked for ${seconds} s`);
+}
+
+export function answerOf(refused: RefusedPatch | undefined): RedfishAnswer {
+  return refused === undefined ? noContent() : refusal(400, refused.key, refused.text);
 }
 
 /** The answer to a change that was carried out, under a fault. */

@@ -152,8 +152,10 @@ export interface RedfishHabits {
   readonly volumeAnswers: 'task' | 'location' | 'nothing';
   /** Whether a new volume has a name. */
   readonly volumeNames: 'free' | 'needed' | 'refused';
-  /** Its list of volumes comes in pages of so many. */
-  readonly volumesPerPage: number;
+  /** Every list comes in pages of so many. */
+  readonly membersPerPage: number;
+  /** It says so while a switch waits for its time: `PoweringOn`, `PoweringOff`. */
+  readonly showsTransitions: boolean;
   /**
    * Where its persistent boot order is set: in the system, or in the settings for the next boot.
    */
@@ -193,7 +195,8 @@ export const defaultHabits: RedfishHabits = {
   volumeMs: 400,
   volumeAnswers: 'task',
   volumeNames: 'free',
-  volumesPerPage: 32,
+  membersPerPage: 1_000,
+  showsTransitions: false,
   restartMs: 2_000,
 };
 

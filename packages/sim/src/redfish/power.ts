@@ -1,7 +1,8 @@
 /**
  * Switches the machine some time after the command.
  *
- * 1. Reads show the machine, never a pending command.
+ * 1. Reads show the machine, never a pending command; with the habit `showsTransitions` they say
+ *    that there is one.
  * 2. A newer command replaces a pending one.
  * 3. A boot source for one boot is used up when the machine is switched on.
  */
@@ -36,6 +37,8 @@ export class Power {
   readonly #parts: PowerParts;
   readonly boot: RedfishBootOverride;
   #cancel: Cancel | undefined;
+  /** What it leads to while it waits for its time. */
+  #pending: { readonly goal: 'on' | 'off' } | undefined;
   /** Acts on the machine, one after another. */
   #acting: Promise<void> = Promise.resolve();
   #switchedOffAtMs = Number.NEGATIVE_INFINITY;
@@ -51,6 +54,14 @@ export class Power {
     return this.#parts.machine.isOn();
   }
 
+  /** DSP0268, Resource `PowerState`. */
+  state(): 'On' | 'Off' | 'PoweringOn' | 'PoweringOff' {
+    const isOn = this.isOn();
+    const goal = this.#parts.habits.showsTransitions ? this.#pending?.goal : undefined;
+    if (goal === undefined || (goal === 'on') === isOn) return isOn ? 'On' : 'Off';
+    return isOn ? 'PoweringOff' : 'PoweringOn';
+  }
+
   /** How often the machine was ordered to switch. */
   switches(): number {
     return this.#switches;
@@ -63,7 +74,7 @@ export class Power {
 
   /** Asks the system after the BMC's delay; a machine that is off by then is not asked. */
   softOffLater(): void {
-    this.#later(() => this.#askSystem());
+    this.#later('off', () => this.#askSystem());
     this.#softOffs += this.isOn() ? 1 : 0;
   }
 
@@ -75,15 +86,20 @@ export class Power {
 
   /** Carries `states` out, in this order, after the BMC's delay. */
   switchLater(...states: readonly ('on' | 'off')[]): void {
-    this.#later(...states.map((state) => () => this.#switch(state)));
+    this.#later(states.at(-1) ?? 'off', ...states.map((state) => () => this.#switch(state)));
   }
 
-  #later(...acts: readonly (() => Promise<void>)[]): void {
+  #later(goal: 'on' | 'off', ...acts: readonly (() => Promise<void>)[]): void {
     const { clock, random, habits } = this.#parts;
     const [leastMs, mostMs] = habits.powerDelayMs;
     this.stop();
+    const pending = { goal };
+    this.#pending = pending;
+    const settle = async (): Promise<void> => {
+      if (this.#pending === pending) this.#pending = undefined;
+    };
     this.#cancel = clock.after(leastMs + random.fraction() * (mostMs - leastMs), () => {
-      for (const act of acts) this.#acting = this.#acting.then(act);
+      for (const act of [...acts, settle]) this.#acting = this.#acting.then(act);
     });
   }
 
@@ -91,6 +107,7 @@ export class Power {
   stop(): void {
     this.#cancel?.();
     this.#cancel = undefined;
+    this.#pending = undefined;
   }
 
   async #askSystem(): Promise<void> {

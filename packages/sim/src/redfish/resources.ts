@@ -46,7 +46,7 @@ export const controllerPath = `${storagePath}/1`;
 export interface ServiceState extends ManagedState {
   readonly identity: RedfishIdentity;
   readonly inventory: RedfishInventory;
-  readonly isOn: boolean;
+  readonly powerState: string;
   readonly boot: Readonly<RedfishBootOverride>;
   readonly assetTag: string;
   readonly settings: BiosPatches;
@@ -117,7 +117,7 @@ export function resourceAt(path: string, state: ServiceState): RedfishJsonObject
 }
 
 function system(state: ServiceState): RedfishJsonObject {
-  const { identity, habits, isOn, boot, inventory } = state;
+  const { identity, habits, powerState, boot, inventory } = state;
   const { uuid, serial, manufacturer, model, sku } = identity;
   const { processors = [], memory = [] } = inventory;
   const memoryMiB = memory.reduce((sum, { capacityMiB }) => sum + capacityMiB, 0);
@@ -132,7 +132,7 @@ function system(state: ServiceState): RedfishJsonObject {
     AssetTag: state.assetTag,
     BiosVersion: '1.0.0',
     Status: { State: 'Enabled', Health: state.health, HealthRollup: state.health },
-    PowerState: isOn ? 'On' : 'Off',
+    PowerState: powerState,
     Boot: { ...bootResource(boot, habits), ...state.settings.ofBoot() },
     ...state.settings.ofSystem(),
     ProcessorSummary: {
@@ -192,14 +192,14 @@ function resetChoices(habits: RedfishHabits): RedfishJsonObject {
 }
 
 function chassis(state: ServiceState): RedfishJsonObject {
-  const { identity, isOn } = state;
+  const { identity, powerState } = state;
   return {
     ...resource('Chassis.v1_10_0.Chassis', chassisPath, '1', 'Chassis'),
     ChassisType: 'RackMount',
     Manufacturer: identity.manufacturer,
     Model: identity.model,
     SerialNumber: identity.chassisSerial,
-    PowerState: isOn ? 'On' : 'Off',
+    PowerState: powerState,
     Status: working,
     ...chassisParts(state),
     ...adaptersOfChassis(state.inventory.adapters ?? [], adapterPaths),

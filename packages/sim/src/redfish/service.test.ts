@@ -74,6 +74,19 @@ describe('power', () => {
     expect(seen[0]).not.toBe(seen[2]);
   });
 
+  test('is said to be on its way by a BMC with that habit', async () => {
+    const habits = { powerDelayMs: [1_000, 1_000], showsTransitions: true } as const;
+    const { reset, read, pass } = setUp({ habits });
+    reset('On');
+    expect(read().PowerState).toBe('PoweringOn');
+    await pass(1_500);
+    expect(read().PowerState).toBe('On');
+    reset('ForceOff');
+    expect(read().PowerState).toBe('PoweringOff');
+    reset('On');
+    expect(read().PowerState).toBe('On');
+  });
+
   test('is answered with 204, without an act, if it is as requested already', async () => {
     const { reset, pass, service } = setUp();
     expect(reset('ForceOff').status).toBe(204);
@@ -173,4 +186,15 @@ describe('accounts', () => {
     expect(signIn(call, 'secret').status).toBe(401);
     expect(signIn(call, 'new').status).toBe(201);
   });
+});
+
+test('a list comes in pages, each with the number of all members', () => {
+  const inventory = { memory: [1, 2, 3].map((one) => ({ capacityMiB: 1, serial: `${one}` })) };
+  const { call } = setUp({ inventory, habits: { membersPerPage: 2 } });
+  const first = JSON.parse(call('GET', `${system}/Memory`).body);
+  expect(first.Members).toHaveLength(2);
+  expect(first['Members@odata.count']).toBe(3);
+  const second = JSON.parse(call('GET', first['Members@odata.nextLink']).body);
+  expect(second.Members).toEqual([{ '@odata.id': `${system}/Memory/3` }]);
+  expect(second['Members@odata.nextLink']).toBeUndefined();
 });

@@ -10,8 +10,8 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '@rackwright/platform';
 import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
-import { BiosPatches, biosSettingsPath, type RefusedPatch, systemSettingsPath } from './bios.ts';
-import { answerUnder, deny, rubbish } from './denials.ts';
+import { BiosPatches, biosSettingsPath, systemSettingsPath } from './bios.ts';
+import { answerOf, answerUnder, deny, rubbish } from './denials.ts';
 import { bmcResetPath, chassisPath, requestedIndicatorState } from './management.ts';
 import { type MediaOrder, mediaOrder } from './media.ts';
 import {
@@ -48,6 +48,7 @@ import {
   sessionsPath,
   systemPath,
 } from './resources.ts';
+import { pageOf } from './shapes.ts';
 import { simpleUpdatePath, Updates } from './updates.ts';
 import { Volumes } from './volumes.ts';
 
@@ -226,15 +227,16 @@ export class RedfishService {
     return answerOf(this.#settings.patchBootOrder(asObject(body['Boot'])?.['BootOrder']));
   }
 
-  #read({ method }: RedfishCall, resource: RedfishJsonObject): RedfishAnswer {
+  #read({ method, target }: RedfishCall, resource: RedfishJsonObject): RedfishAnswer {
     if (method !== 'GET' && method !== 'HEAD') {
       const text = `${method} is not for this resource`;
       return refusal(405, 'OperationNotAllowed', text, { allow: 'GET, HEAD' });
     }
-    const { etags } = this.#habits;
-    if (etags === 'none') return json(200, resource);
+    const { etags, membersPerPage } = this.#habits;
+    const page = pageOf(resource, target, membersPerPage);
+    if (etags === 'none') return json(200, page);
     const etag = this.#etagOf(resource);
-    return json(200, { ...resource, '@odata.etag': etag }, { etag });
+    return json(200, { ...page, '@odata.etag': etag }, { etag });
   }
 
   #etagOf(resource: RedfishJsonObject): string {
@@ -249,7 +251,7 @@ export class RedfishService {
       identity: this.#options.identity,
       inventory: typeof inventory === 'function' ? inventory() : inventory,
       habits: this.#habits,
-      isOn: this.#power.isOn(),
+      powerState: this.#power.state(),
       boot: this.#power.boot,
       assetTag: this.#assetTag,
       medium: this.#medium,
@@ -492,8 +494,4 @@ export class RedfishService {
     }
     return undefined;
   }
-}
-
-function answerOf(refused: RefusedPatch | undefined): RedfishAnswer {
-  return refused === undefined ? noContent() : refusal(400, refused.key, refused.text);
 }

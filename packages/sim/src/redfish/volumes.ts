@@ -134,8 +134,7 @@ export class Volumes {
     if (path === taskPath) return this.#taskShown(fault);
     this.#settle(fault);
     const list = this.#listPath();
-    const page = path === list ? 0 : Number(path.slice(`${list}/Pages/`.length));
-    if (path === list || path === `${list}/Pages/${page}`) return this.#list(page);
+    if (path === list) return this.#list();
     const number = Number(path.slice(list.length + 1));
     const volume = path === `${list}/${number}` ? this.#volumes.get(number) : undefined;
     if (volume === undefined) return undefined;
@@ -151,17 +150,12 @@ export class Volumes {
     return `${this.#storagePath}/Volumes`;
   }
 
-  #list(page: number): RedfishJsonObject {
+  #list(): RedfishJsonObject {
     const list = this.#listPath();
-    const { volumesPerPage: count } = this.#habits;
-    const all = this.#sorted().map(([number]) => `${list}/${number}`);
-    const members = all.slice(page * count, (page + 1) * count);
-    const hasMore = all.length > (page + 1) * count;
-    const next = hasMore ? { 'Members@odata.nextLink': `${list}/Pages/${page + 1}` } : {};
+    const members = this.#sorted().map(([number]) => `${list}/${number}`);
     const times = this.#raid?.applyTimes;
     const support = { '@Redfish.OperationApplyTimeSupport': { SupportedValues: times ?? [] } };
-    const shown = { ...collection('Volume', list, members), 'Members@odata.count': all.length };
-    return { ...shown, ...next, ...(times === undefined ? {} : support) };
+    return { ...collection('Volume', list, members), ...(times === undefined ? {} : support) };
   }
 
   #sorted(): [number, Volume][] {
