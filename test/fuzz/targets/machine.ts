@@ -3,6 +3,7 @@ import { kernelArchitecture } from '../../../agent/src/kernel-file.ts';
 import { DecodeError } from '../../../packages/bytes/src/index.ts';
 import { bootEntryWrites, removableLoader } from '../../../packages/disk-image/src/boot-entry.ts';
 import { ImageError } from '../../../packages/disk-image/src/failure.ts';
+import { parsedJson } from '../../../packages/platform/src/json.ts';
 import { parseAtaIdentity } from '../../../packages/runner/src/linux/ata-identity.ts';
 import {
   parseMaxSectors,
@@ -16,10 +17,10 @@ import {
   readNvmeAskedFacts,
   readNvmeFacts,
 } from '../../../packages/runner/src/linux/nvme.ts';
+import { parseNvmeSanitize } from '../../../packages/runner/src/linux/nvme-sanitize.ts';
 import {
   isCommandSupported,
   parseAtaSanitize,
-  parseNvmeSanitize,
   parseSanitizeSense,
 } from '../../../packages/runner/src/linux/self-erase.ts';
 import { memoryModulesIn } from '../../../packages/runner/src/linux/smbios.ts';
@@ -68,7 +69,8 @@ function kernelHead(machine: number): Uint8Array {
 const toolReaders: readonly ((text: string) => unknown)[] = [
   ...[parseAtaIdentity, parseMaxSectors, parseRealMaxSectors, parseReadCapacity],
   ...[parseHealth, parseCachingPage, parseCacheFeature, isCommandSupported],
-  ...[parseNvmeSanitize, parseAtaSanitize, parseSanitizeSense, cleanText, worldWideName],
+  ...[parseAtaSanitize, parseSanitizeSense, cleanText, worldWideName],
+  (text) => parseNvmeSanitize(parsedJson(text)),
 ];
 
 const efiPartition = {
@@ -163,6 +165,7 @@ export const targets: readonly Target[] = [
       'Progress indication: 12.50% done',
       'sanitize command failed',
       JSON.stringify({ '/dev/nvme0': { sstat: 2, sprog: 32_768 } }),
+      JSON.stringify({ nvme0: { sprog: 1, sstat: { status: '(2) Sanitize in Progress.' } } }),
       `noise\n${JSON.stringify({
         smart_status: { passed: true },
         power_on_time: { hours: 9 },

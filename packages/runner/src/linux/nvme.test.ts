@@ -7,6 +7,7 @@ import {
   readNvmeFacts,
   readNvmeLog,
 } from './nvme.ts';
+import { sanitizeLog } from './nvme-sanitize.fixture.ts';
 
 /** nvme-cli with fixed answers; keeps its calls. */
 function nvmeCli(answers: Record<string, object | ExecResult>): Exec & { asked: string[] } {
@@ -66,10 +67,10 @@ test.each<[string, Record<string, object>, string | undefined]>([
   ],
   [
     'a sanitize under way',
-    { 'sanitize-log /dev/fd/3': { nvme0: { sprog: 1, sstat: 2 } } },
-    'a sanitize is in progress',
+    { 'sanitize-log /dev/fd/3': sanitizeLog('status', 2) },
+    'a sanitize is in progress (50 %)',
   ],
-  ['a sanitize that is over', { 'sanitize-log /dev/fd/3': { nvme0: { sstat: 0x101 } } }, undefined],
+  ['a sanitize that is over', { 'sanitize-log /dev/fd/3': sanitizeLog('status', 1) }, undefined],
 ])('the driver knows %s', async (_name, answers, busy) => {
   expect(await nvmeBusyWith(nvmeCli(answers), namespaces.slice(0, 1))).toBe(busy);
 });

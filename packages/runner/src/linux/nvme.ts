@@ -2,6 +2,7 @@
 import type { CapacityFacts, DeviceFacts, NvmeFacts, WriteCache } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import type { NvmeEraseMode } from '../machine/block-devices.ts';
+import { parseNvmeSanitize } from './nvme-sanitize.ts';
 import { cleanText } from './sys-block.ts';
 import { inheritedPath, longestWorkMs, runTool, runToolForJson, toolOutput } from './tool.ts';
 
@@ -19,9 +20,6 @@ const cryptoBit = 1 << 2;
 const deallocatedBits = 0b111;
 /** Identify Namespace: FPI bit 7 says that bits 6:0, the percentage left to format, count. */
 const formatProgressSupported = 1 << 7;
-/** Sanitize status, bits 2:0: 2 is in progress. */
-const sanitizeStateBits = 0b111;
-const sanitizeInProgress = 2;
 
 /** A namespace that is held open; tools get its descriptor. */
 export interface OpenNamespace {
@@ -122,8 +120,8 @@ export async function nvmeBusyWith(
   const [first] = namespaces;
   if (first === undefined) return undefined;
   const sanitize = await askOpen(exec, first, ['sanitize-log', inheritedPath(0)]);
-  const status = numberOf(sanitize, 'sstat') || numberOf(nested(sanitize), 'sstat');
-  if ((status & sanitizeStateBits) === sanitizeInProgress) return 'a sanitize is in progress';
+  const status = parseNvmeSanitize(sanitize);
+  if (status.kind === 'running') return status.text;
   for (const namespace of namespaces) {
     const fpi = numberOf(await askOpen(exec, namespace, ['id-ns', inheritedPath(0)]), 'fpi');
     const left = fpi & ~formatProgressSupported;
@@ -226,12 +224,4 @@ function writtenNumber(value: unknown): number {
 function numberOf(object: Readonly<Record<string, unknown>> | undefined, key: string): number {
   const value = object?.[key];
   return typeof value === 'number' ? value : 0;
-}
-
-/** The sanitize log is wrapped in an object that is named by the device. */
-function nested(object: Readonly<Record<string, unknown>> | undefined) {
-  const [only] = Object.values(object ?? {});
-  return typeof only === 'object' && only !== null
-    ? (only as Readonly<Record<string, unknown>>)
-    : undefined;
 }

@@ -12,7 +12,8 @@ import type { DeviceFacts, SanitizeFacts, SelfErasure } from '@rackwright/erasur
 import type { Exec } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import { parseAtaIdentity } from './ata-identity.ts';
-import { inheritedPath, runTool, toolOutput, toolOutputIfRun } from './tool.ts';
+import { parseNvmeSanitize, type SanitizeStatus } from './nvme-sanitize.ts';
+import { inheritedPath, runTool, runToolForJson, toolOutput, toolOutputIfRun } from './tool.ts';
 
 /** A held device: tools get its descriptor. */
 export interface OpenDevice {
@@ -127,10 +128,10 @@ async function sanitizeNvme(
   const lines = await run(nvmeActions(method));
   for (;;) {
     const args = ['sanitize-log', path, '--output-format=json'];
-    const text = await toolOutput(exec, 'nvme', args, askTimeoutMs, [open.descriptor]);
-    const status = parseNvmeSanitize(text);
+    const log = await runToolForJson(exec, 'nvme', args, askTimeoutMs, [open.descriptor]);
+    const status = parseNvmeSanitize(log);
     if (status.kind === 'done') return [...lines, status.text];
-    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.text}`);
+    if (status.kind !== 'running') throw new DeviceError(`${open.name}: ${status.text}`);
     await pause(pollMs);
   }
 }
@@ -146,29 +147,6 @@ function nvmeActions(method: SelfErasure): readonly string[] {
     case 'ataSecurityErase':
     case 'ataEnhancedErase':
       throw new DeviceError(`an NVMe device does not know ${method}`);
-  }
-}
-
-/** A device's report of its sanitize. An unknown answer is a failure. */
-export type SanitizeStatus =
-  | { readonly kind: 'running'; readonly text: string }
-  | { readonly kind: 'done'; readonly text: string }
-  | { readonly kind: 'failed'; readonly text: string };
-
-/** SSTAT bits 2:0 (NVMe 2.0 figure 290): 1 and 4 completed, 2 in progress, 3 failed. */
-export function parseNvmeSanitize(text: string): SanitizeStatus {
-  const state = /"sstat"\s*:\s*(\d+)/.exec(text)?.[1];
-  const progress = Number(/"sprog"\s*:\s*(\d+)/.exec(text)?.[1] ?? 0);
-  switch (state === undefined ? undefined : Number(state) & 0b111) {
-    case 1:
-    case 4:
-      return { kind: 'done', text: `sanitize: completed, sstat ${state}` };
-    case 2:
-      return { kind: 'running', text: `sanitize: ${Math.floor((100 * progress) / 65_536)} %` };
-    case 3:
-      return { kind: 'failed', text: `sanitize failed, sstat ${state}` };
-    default:
-      return { kind: 'failed', text: `sanitize: no status (${state ?? 'no answer'})` };
   }
 }
 
