@@ -22,6 +22,8 @@ import { readWriteCache } from './write-cache.ts';
 /** Devices that are queried at the same time; a broken one takes until its timeouts. */
 const askedAtOnceMax = 8;
 const identityTimeoutMs = 20_000;
+const virtioSizeReason = 'a virtio disk has no other size to be asked for';
+const cardSizeReason = 'a card has no command that tells its native size';
 
 type DeviceResponses = Pick<DeviceFacts, 'capacity' | 'writeCache' | 'health' | 'sanitize'>;
 
@@ -57,21 +59,15 @@ async function askDevice(
       };
     case 'sata':
     case 'sas':
-    case 'usb':
     case 'fibreChannel':
     case 'iscsi':
-      return device.regions.length === 0 ? {} : await askScsi(exec, roots, device);
+      return await askScsi(exec, roots, device);
+    case 'usb':
+      return await askScsiOrPlain(exec, roots, device, cardSizeReason);
     case 'virtio':
-      return isScsi(device.name)
-        ? await askScsi(exec, roots, device)
-        : await askPlain(exec, roots, device, 'a virtio disk has no other size to be asked for');
+      return await askScsiOrPlain(exec, roots, device, virtioSizeReason);
     case 'mmc':
-      return await askPlain(
-        exec,
-        roots,
-        device,
-        'a card has no command that tells its native size',
-      );
+      return await askPlain(exec, roots, device, cardSizeReason);
     case 'pmem':
       return await askPlain(exec, roots, device, undefined);
     case 'mmcBoot':
@@ -85,8 +81,16 @@ async function askDevice(
   }
 }
 
-function isScsi(name: string): boolean {
-  return name.startsWith('sd');
+/** A transport that has disks on SCSI and others. `reason`: as for the others. */
+async function askScsiOrPlain(
+  exec: Exec,
+  roots: SysRoots,
+  device: DeviceFacts,
+  reason: string,
+): Promise<DeviceResponses> {
+  return device.name.startsWith('sd')
+    ? await askScsi(exec, roots, device)
+    : await askPlain(exec, roots, device, reason);
 }
 
 /** Devices without commands of their own. `reason`: why their native size is not known. */
@@ -104,6 +108,7 @@ async function askPlain(
 
 /** Disks on SCSI, ATA disks among them: those answer through its translation (SAT). */
 async function askScsi(exec: Exec, roots: SysRoots, device: DeviceFacts): Promise<DeviceResponses> {
+  if (device.regions.length === 0) return {};
   const path = `/dev/${device.name}`;
   const vendor = await readText(roots.sys, 'block', device.name, 'device/vendor');
   const isAta = device.transport === 'sata' || vendor === 'ATA';

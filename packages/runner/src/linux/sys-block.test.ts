@@ -250,6 +250,16 @@ test('the boot partitions of an eMMC device do not prevent its erasure', async (
   expect(decisions).toEqual(['mmcblk0 inScope', 'mmcblk0boot0 listed', 'mmcblk0boot1 listed']);
 });
 
+test('a card in a reader on USB is refused, whatever driver shows it', async () => {
+  const reader = 'pci0000:00/0000:00:14.0/usb1/1-3/1-3:1.0/rtsx_usb_sdmmc.0/mmc_host/mmc0';
+  addBlock('mmcblk0', `${reader}/mmc0:0001`, { 'device/serial': '0x1234', size: '131072' });
+  const { devices } = await list();
+  expect(decideScope(devices)).toMatchObject([
+    { kind: 'refused', why: 'usb', device: { name: 'mmcblk0', mediaType: 'flashCard' } },
+  ]);
+  expect(devices[0]?.capacity).toMatchObject({ reason: expect.stringContaining('a card') });
+});
+
 test('a controller that does not answer is read without erase methods', async () => {
   link('sys/class/nvme/nvme0', 'sys/devices/nvme0');
   put('sys/class/nvme/nvme0/transport', 'tcp');
@@ -281,6 +291,8 @@ test.each<[string, string, string, string]>([
   ['sda', 'platform/mystery', '', 'unknown'],
   ['mmcblk0', 'platform/mmc0', '', 'mmc'],
   ['mmcblk0boot1', 'platform/mmc0', '', 'mmcBoot'],
+  ['mmcblk0', 'pci0000:00/usb1/1-3/1-3:1.0/rtsx_usb_sdmmc.0/mmc_host/mmc0', '', 'usb'],
+  ['mspblk0', 'pci0000:00/usb1/1-3/1-3:1.0/rtsx_usb_ms.0/memstick_host/memstick0', '', 'usb'],
   ['sr0', 'pci0000:00/usb1/host4', '', 'virtualMedia'],
   ['sr0', 'pci0000:00/ata2/host1', '', 'optical'],
   ['loop0', 'virtual', '', 'kernel'],

@@ -34,7 +34,8 @@ export async function readBlockDevice(
   const transport = transportOf(name, path, await readText(folder, 'dm/uuid'));
   const capacity =
     transport === 'pmem' ? await readMemoryCapacity(path, region.sizeBytes) : undefined;
-  const type = mediaTypeOf(transport, await readText(folder, 'queue/rotational'));
+  const rotational = await readText(folder, 'queue/rotational');
+  const type = isCard(name) ? 'flashCard' : mediaTypeOf(transport, rotational);
   return {
     name,
     transport,
@@ -42,7 +43,7 @@ export async function readBlockDevice(
     ...(await readNames(folder, name)),
     firmware: cleanText(await readText(folder, 'device/rev')),
     sizeBytes: region.sizeBytes,
-    rotational: (await readText(folder, 'queue/rotational')) === '1',
+    rotational: rotational === '1',
     removable: (await readText(folder, 'removable')) === '1',
     readOnly: (await readText(folder, 'ro')) === '1',
     ...(await readDiscardZeroes(folder)),
@@ -230,17 +231,28 @@ export function isReplayProtected(name: string): boolean {
   return /^mmcblk\d+rpmb$/.test(name);
 }
 
+/** A card or an eMMC device by the drivers of cards (MMC, SD, Memory Stick). */
+function isCard(name: string): boolean {
+  return name.startsWith('mmcblk') || name.startsWith('mspblk');
+}
+
+function isOnUsb(path: string): boolean {
+  return /\/usb\d+\//.test(path);
+}
+
 /** By the kernel name, the resolved place in /sys/devices, and the UUID from device mapper. */
 export function transportOf(name: string, path: string, mapperUuid: string): Transport {
   if (mapperUuid.startsWith('mpath-')) return 'multipath';
   if (/^(loop|ram|zram|nbd|md|drbd|dm-)/.test(name)) return 'kernel';
   if (/^(sr|fd)/.test(name)) return path.includes('/usb') ? 'virtualMedia' : 'optical';
   if (isMmcBoot(name)) return 'mmcBoot';
-  if (name.startsWith('mmcblk') || name.startsWith('mspblk')) return 'mmc';
+  // A reader on USB may show its card by the drivers of cards: nobody says whose the card is.
+  if (isCard(name) && isOnUsb(path)) return 'usb';
+  if (isCard(name)) return 'mmc';
   if (isMemoryBlock(name)) return 'pmem';
   if (/\/rport-[\d:-]+\//.test(path)) return 'fibreChannel';
   if (/\/session\d+\//.test(path)) return 'iscsi';
-  if (/\/usb\d+\//.test(path)) return 'usb';
+  if (isOnUsb(path)) return 'usb';
   if (/\/ata\d+\//.test(path)) return 'sata';
   if (/\/end_device-[\d:]+\//.test(path)) return 'sas';
   if (/\/virtio\d+\//.test(path)) return 'virtio';
