@@ -7,6 +7,7 @@ import {
   parseMaxSectors,
   parseReadCapacity,
   parseRealMaxSectors,
+  readScsiCapacity,
 } from './capacity.ts';
 import { parseHealth } from './health.ts';
 import { identityText } from './identity.fixture.ts';
@@ -102,6 +103,20 @@ test('the reader reads READ CAPACITY(16), and the total capacity of NVMe', () =>
   expect(parseReadCapacity('READ CAPACITY (16) failed: Invalid opcode')).toBeUndefined();
   expect(nvmeCapacity(1000, 200)).toMatchObject({ nativeBytes: 1000, hostProtectedBytes: 200 });
   expect(nvmeCapacity(0, 0).kind).toBe('notExamined');
+});
+
+test('a SCSI disk is not examined unless it offers more than the kernel uses', async () => {
+  const stdout =
+    'Read Capacity results:\n   Last LBA=131071 (0x1ffff), Number of logical blocks=131072\n' +
+    '   Logical block length=512 bytes\n';
+  const run = async () => ({ kind: 'exited', code: 0, stdout, stderr: '' }) as const;
+  expect(await readScsiCapacity({ run }, '/dev/sda', 67_108_864)).toEqual({
+    kind: 'notExamined',
+    reason: 'a SCSI disk does not say whether MODE SELECT has made it smaller',
+  });
+  expect(await readScsiCapacity({ run }, '/dev/sda', 67_104_768)).toMatchObject({
+    ...{ kind: 'examined', nativeBytes: 67_108_864, hostProtectedBytes: 4_096 },
+  });
 });
 
 test('the reader reads the write cache and whether it can be switched off', () => {

@@ -98,7 +98,10 @@ export function compareSizes(sizes: {
   };
 }
 
-/** A SCSI device: READ CAPACITY(16) answers its size; SCSI hides none behind a command. */
+/**
+ * A SCSI device: READ CAPACITY(16) answers its present size. MODE SELECT can make a disk smaller by
+ * its block descriptor, and no command reads the size that the disk was made with.
+ */
 export async function readScsiCapacity(
   exec: Exec,
   path: string,
@@ -107,12 +110,11 @@ export async function readScsiCapacity(
   const output = await toolOutput(exec, 'sg_readcap', ['--16', path], askTimeoutMs);
   const native = parseReadCapacity(output);
   if (native === undefined) return notExamined('READ CAPACITY(16) has no answer');
-  return {
-    kind: 'examined',
-    nativeBytes: native,
-    hostProtectedBytes: Math.max(0, native - sizeBytes),
-    overlayBytes: 0,
-  };
+  if (native <= sizeBytes) {
+    return notExamined('a SCSI disk does not say whether MODE SELECT has made it smaller');
+  }
+  const hostProtectedBytes = native - sizeBytes;
+  return { kind: 'examined', nativeBytes: native, hostProtectedBytes, overlayBytes: 0 };
 }
 
 export function notExamined(reason: string): CapacityFacts {
