@@ -182,25 +182,25 @@ export function rereadDelayMs(
   return method === 'overwrite' || method === 'metadataOnly' ? 0 : timing.rereadDelayMs;
 }
 
+/** The only method of a step; the plan decides for the others. */
+const methodsOfSteps: ReadonlyMap<string, ErasureMethod> = new Map([
+  [burnInDiskStep, 'overwrite'],
+  [eraseMetadataStep, 'metadataOnly'],
+]);
+
 /**
  * The devices of the run's plan for one step: a list may erase metadata and whole devices, each
  * with its own method. Both the order and the check of the result use only this. A burn-in
  * overwrites them.
  */
 export function plansOfStep(plans: readonly agent.DevicePlan[], step: string): agent.DevicePlan[] {
-  if (step === burnInDiskStep) {
-    const overwrite = methodToWire('overwrite');
-    return plans.map(({ device, removeHiddenArea = false }) =>
-      create(agent.DevicePlanSchema, {
-        ...(device === undefined ? {} : { device }),
-        ...{ method: overwrite, removeHiddenArea },
-      }),
-    );
-  }
-  if (step !== eraseMetadataStep) return [...plans];
-  const method = methodToWire('metadataOnly');
-  return plans.map(({ device }) =>
-    create(agent.DevicePlanSchema, { ...(device === undefined ? {} : { device }), method }),
+  const method = methodsOfSteps.get(step);
+  if (method === undefined) return [...plans];
+  return plans.map(({ device, removeHiddenArea = false }) =>
+    create(agent.DevicePlanSchema, {
+      ...(device === undefined ? {} : { device }),
+      ...{ method: methodToWire(method), removeHiddenArea },
+    }),
   );
 }
 

@@ -38,7 +38,7 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import { decideToWrite } from './device-plan.ts';
+import { decideToWrite, plansOfStep } from './device-plan.ts';
 import { gapsOf } from './gaps.ts';
 import { scopePolicy } from './policy.ts';
 
@@ -156,6 +156,12 @@ test('a hidden area is removed where the policy says so', () => {
   const host = bench({ cleaning: { hiddenAreas: HiddenAreas.REMOVE } });
   driveToErase(host, [hidden]);
   expect(plans(host)[0]?.removeHiddenArea).toBe(true);
+  // After the first of them the disk has its native size, which the others must know.
+  for (const step of ['deploy.erase_devices', 'deploy.erase_devices_metadata', 'burnin.disk']) {
+    expect(plansOfStep(host.record.devicePlan, step), step).toMatchObject([
+      { removeHiddenArea: true },
+    ]);
+  }
 });
 
 test('every disk is erased by the method that the policy asks for, or refused by its name', () => {
