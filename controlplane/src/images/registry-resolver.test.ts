@@ -36,7 +36,7 @@ async function resolver(answer: Answer, registry: Record<string, unknown> = {}) 
     fleet: async () => create(wire.FleetRecordSchema, { fleet: { spec } }),
   });
   const resolve = (known = '', wanted = name) => ask(wanted, known, new AbortController().signal);
-  return { resolve, requests, noted, heap };
+  return { resolve, requests, noted, heap, store };
 }
 
 /** A registry's response for the tag. */
@@ -115,6 +115,13 @@ test('a registry that says when to come again is not asked before, and then is',
   heap.after(121_000, () => {});
   await heap.run(121_000, () => false);
   expect(await resolve()).toMatchObject({ kind: 'digest' });
+});
+
+test('while the store does not answer no registry counts as refusing', async () => {
+  const { resolve, requests, store } = await resolver(found, { credential: 'credentials/c1' });
+  await store.close();
+  await expect(resolve()).rejects.toMatchObject({ error: { kind: 'unavailable' } });
+  expect(requests).toEqual([]);
 });
 
 test('a credential that is not there is said, and nobody is asked', async () => {

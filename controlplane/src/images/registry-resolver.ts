@@ -19,7 +19,7 @@ import {
 import { type Clock, errorText, type WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
-import { idOf } from '../records/index.ts';
+import { idOf, isStoreUnavailable } from '../records/index.ts';
 import {
   type CredentialOpener,
   credentialRecord,
@@ -111,6 +111,7 @@ async function ask(
       const message = `${registry} has not answered in ${questionTimeoutMs / 1_000} s`;
       return failed('registryUnreachable', `${message}; see that it can be reached from here`);
     }
+    if (isStoreUnavailable(error)) throw error;
     if (!isOciError(error)) return failed('internal', errorText(error));
     return failureOf(error, registry);
   } finally {
@@ -148,6 +149,7 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
     const { username, password } = opened;
     return { ...source, credential: { username, password } };
   } catch (error) {
+    if (isStoreUnavailable(error)) throw error;
     return failed('registryUnauthorized', `${registry}: ${whyNotGiven(error)}`);
   }
 }

@@ -57,7 +57,7 @@ async function setUp(bmcNetworks: readonly string[] = []) {
     kind: BmcReadKind.SENSORS,
     maxEntries: 0,
   };
-  return { reads, registry, session, sent, notes, question };
+  return { reads, registry, session, sent, notes, question, store };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -81,6 +81,15 @@ test('the secret goes before the question, on record; only the asked rack answer
   reads.receiveAnswer('r1', answer('1'));
   expect(await asked).toMatchObject({ kind: 'answered', read: { reading: { complete: true } } });
   expect(timers).toEqual([]);
+});
+
+test('while the store does not answer no credential counts as unusable', async () => {
+  const { reads, registry, session, sent, question, store } = await setUp();
+  registry.open(session());
+  await store.close();
+  const asked = reads.ask('r1', question, forever);
+  await expect(asked).rejects.toMatchObject({ error: { kind: 'unavailable' } });
+  expect(sent).toEqual([]);
 });
 
 test('an agent that is away, or cannot read, is not asked; no secret goes astray', async () => {

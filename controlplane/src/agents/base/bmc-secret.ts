@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { AuditSink } from '../../audit/index.ts';
 import type { LiveSession, SessionRegistry } from '../../host/index.ts';
+import { isStoreUnavailable } from '../../records/index.ts';
 import { type CredentialOpener, noteGiven, openNamed, whyNotGiven } from '../../secrets/index.ts';
 
 export interface BmcSecretDependencies extends CredentialOpener {
@@ -20,7 +21,7 @@ export type GivenSecret =
   /** The session has ended, or a newer one has opened. */
   | { readonly kind: 'noAgent' };
 
-/** Sends the secret into this session. */
+/** Sends the secret into this session. Throws `unavailable` while the store does not answer. */
 export async function giveBmcSecret(
   deps: BmcSecretDependencies,
   session: LiveSession,
@@ -34,6 +35,7 @@ export async function giveBmcSecret(
     if (opened === undefined) return { kind: 'noSecret', message: `${credential} does not exist` };
     secret = create(agent.CredentialValueSchema, opened);
   } catch (error) {
+    if (isStoreUnavailable(error)) throw error;
     return { kind: 'noSecret', message: whyNotGiven(error) };
   }
   if (deps.registry.sessionOf(rackId) !== session) return { kind: 'noAgent' };

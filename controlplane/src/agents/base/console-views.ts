@@ -106,7 +106,10 @@ export class ConsoleViews {
     const viewer = { session, hostUid: question.hostUid, waiting: new OutputQueue() };
     // It counts from here on: many callers may ask at once.
     this.#viewers.set(id, viewer);
-    const given = await giveBmcSecret(this.#deps, session, question.bmc);
+    const given = await giveBmcSecret(this.#deps, session, question.bmc).catch((error: unknown) => {
+      this.#viewers.delete(id);
+      throw error;
+    });
     if (given.kind !== 'given') {
       this.#viewers.delete(id);
       return given;
