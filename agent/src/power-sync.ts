@@ -456,22 +456,21 @@ function outcomeOfTransient({ reason, message, backendText }: BmcTransient): Pol
   }
 }
 
-/** Undefined: it says nothing of the BMC. */
-const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble | undefined>> = {
+const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble>> = {
   authentication: agent.BmcTrouble.AUTHENTICATION,
-  privilege: agent.BmcTrouble.AUTHENTICATION,
+  privilege: agent.BmcTrouble.PRIVILEGE,
   lockedOut: agent.BmcTrouble.LOCKED_OUT,
   certificate: agent.BmcTrouble.CERTIFICATE,
-  toolMissing: undefined,
-  cipherSuite: agent.BmcTrouble.PROTOCOL,
-  address: agent.BmcTrouble.PROTOCOL,
-  invalidCredential: agent.BmcTrouble.PROTOCOL,
+  toolMissing: agent.BmcTrouble.TOOL_MISSING,
+  cipherSuite: agent.BmcTrouble.ACCESS,
+  address: agent.BmcTrouble.ACCESS,
+  invalidCredential: agent.BmcTrouble.ACCESS,
   notApplied: agent.BmcTrouble.PROTOCOL,
   unsupported: agent.BmcTrouble.PROTOCOL,
   rejected: agent.BmcTrouble.PROTOCOL,
   malformed: agent.BmcTrouble.PROTOCOL,
   protocol: agent.BmcTrouble.PROTOCOL,
-  ambiguous: agent.BmcTrouble.PROTOCOL,
+  ambiguous: agent.BmcTrouble.ACCESS,
   mediaRefused: agent.BmcTrouble.PROTOCOL,
   mediaMissing: agent.BmcTrouble.PROTOCOL,
   settingRefused: agent.BmcTrouble.PROTOCOL,
@@ -484,7 +483,6 @@ const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble | undefined>
 
 function outcomeOfFailure({ type, message, backendText }: BmcFailed): PollOutcome {
   const trouble = troubles[type];
-  if (trouble === undefined) return { kind: 'nothing' };
   // A person who compares the certificate with the BMC's own display needs the fingerprint.
   const text = type === 'certificate' ? `${message} (${backendText})` : message;
   return { kind: 'trouble', trouble, message: text };

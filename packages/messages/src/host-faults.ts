@@ -23,7 +23,10 @@ export type BmcFault =
   | 'bmcLockedOut'
   | 'bmcIdentityMismatch'
   | 'bmcCertificate'
-  | 'bmcProtocol';
+  | 'bmcProtocol'
+  | 'bmcPrivilege'
+  | 'bmcAccess'
+  | 'bmcToolMissing';
 
 export type HostFault =
   | RunFault

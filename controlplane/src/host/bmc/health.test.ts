@@ -97,6 +97,9 @@ describe('what a look finds', () => {
       'bmcIdentityMismatch',
     ],
     ['nonsense', { ...refused, trouble: agent.BmcTrouble.PROTOCOL }, 'bmcProtocol'],
+    ['a missing right', { ...refused, trouble: agent.BmcTrouble.PRIVILEGE }, 'bmcPrivilege'],
+    ['a bad address', { ...refused, trouble: agent.BmcTrouble.ACCESS }, 'bmcAccess'],
+    ['a missing program', { ...refused, trouble: agent.BmcTrouble.TOOL_MISSING }, 'bmcToolMissing'],
     ['a new certificate', { ...refused, trouble: agent.BmcTrouble.CERTIFICATE }, 'bmcCertificate'],
     [
       'a trouble of a newer agent',

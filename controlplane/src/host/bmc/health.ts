@@ -38,6 +38,9 @@ const byTrouble: Readonly<Record<number, BmcFault>> = {
   [agent.BmcTrouble.IDENTITY_MISMATCH]: 'bmcIdentityMismatch',
   [agent.BmcTrouble.PROTOCOL]: 'bmcProtocol',
   [agent.BmcTrouble.CERTIFICATE]: 'bmcCertificate',
+  [agent.BmcTrouble.PRIVILEGE]: 'bmcPrivilege',
+  [agent.BmcTrouble.ACCESS]: 'bmcAccess',
+  [agent.BmcTrouble.TOOL_MISSING]: 'bmcToolMissing',
 };
 /** A newer agent may name a trouble that is unknown here. */
 function faultOf(trouble: agent.BmcTrouble): BmcFault {

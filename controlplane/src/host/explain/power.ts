@@ -29,6 +29,9 @@ const troubles: { readonly [F in Exclude<BmcFault, 'bmcBusy'>]: Trouble } = {
   bmcIdentityMismatch: { says: 'its BMC is another machine’s', advice: 'identityMismatch' },
   bmcCertificate: { says: 'its BMC shows another certificate', advice: 'certificateMismatch' },
   bmcProtocol: { says: 'its BMC makes no sense', advice: 'protocol' },
+  bmcPrivilege: { says: 'the user of its BMC lacks a right', advice: 'privilege' },
+  bmcAccess: { says: 'the access to its BMC cannot be used', advice: 'invalidBmcAccess' },
+  bmcToolMissing: { says: 'its agent lacks a program', advice: 'toolMissing' },
 };
 const troublesByType: ReadonlyMap<string, Trouble> = new Map(Object.entries(troubles));
 
