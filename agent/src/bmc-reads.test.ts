@@ -55,7 +55,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
   const told: agent.BmcRead[] = [];
   const session = {
     credential: () => credential,
-    tellBmcRead: (read: agent.BmcRead) => void told.push(read),
+    reportBmcRead: (read: agent.BmcRead) => void told.push(read),
   };
   const limits = { readsMax: 1, waitingMax: 2, readMs: 60_000 };
   const reads = new AgentBmcReads({

@@ -54,7 +54,7 @@ export interface BmcReadParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly drivers: BmcDrivers;
-  readonly session: () => Pick<AgentSession, 'credential' | 'tellBmcRead'>;
+  readonly session: () => Pick<AgentSession, 'credential' | 'reportBmcRead'>;
   readonly limits?: BmcReadLimits;
 }
 
@@ -130,7 +130,7 @@ export class AgentBmcReads implements BmcReadReceiver {
 
   #tell({ id, hostUid }: agent.ReadBmc, answer: Answer): void {
     const read = create(agent.BmcReadSchema, { id, hostUid, ...outcomeOf(answer) });
-    this.#parts.session().tellBmcRead(read);
+    this.#parts.session().reportBmcRead(read);
   }
 }
 

@@ -64,7 +64,7 @@ beforeEach(() => {
         isConnected
           ? { kind: 'connected', sessionId: asAgentSessionId('s') }
           : { kind: 'connecting' },
-      tellConsole: (output) => void told.push(output),
+      reportConsole: (output) => void told.push(output),
     }),
     limits,
   });

@@ -53,7 +53,7 @@ export interface ConsoleViewParts {
     ): Pick<BmcDriver, 'readIdentity' | 'openConsole'>;
   };
   readonly consoles: SharedConsoles;
-  readonly session: () => Pick<AgentSession, 'credential' | 'status' | 'tellConsole'>;
+  readonly session: () => Pick<AgentSession, 'credential' | 'status' | 'reportConsole'>;
   readonly limits?: ConsoleViewLimits;
 }
 
@@ -245,7 +245,7 @@ export class RackConsoles implements ConsoleReceiver {
     const notice = view.pending.length === 0 ? view.notice : undefined;
     if (notice !== undefined) view.notice = undefined;
     const output = { id, hostUid, content, droppedBytes: BigInt(dropped), ...notice };
-    this.#parts.session().tellConsole(create(agent.ConsoleOutputSchema, output));
+    this.#parts.session().reportConsole(create(agent.ConsoleOutputSchema, output));
     this.#views.delete(id);
     if (notice?.failure === undefined) this.#views.set(id, view);
     else view.abort.abort();

@@ -167,7 +167,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const dispatcher = new RunnerDispatcher({
     ...{ clock, log, signer, operationState: (id) => session.operationState(id) },
     handOffs: handOffsOf(session),
-    tellLog: (log) => session.tellStepLog(log),
+    tellLog: (log) => session.reportStepLog(log),
     limits: defaultDispatcherLimits,
   });
   const watch = new NetbootWatch({
@@ -229,7 +229,7 @@ function bootObservers(
 ) {
   const faults = new AgentNetworkFaults({
     clock,
-    tell: (list) => session().tellNetworkFaults(list),
+    tell: (list) => session().reportNetworkFaults(list),
     limits: defaultNetworkFaultLimits,
   });
   const tracer = new BootTracer({
@@ -315,7 +315,7 @@ function makeDiscovery(
 ): AgentDiscovery {
   return new AgentDiscovery({
     ...{ clock, random, log },
-    tell: (finding) => wired().session.tellDiscovered(finding),
+    tell: (finding) => wired().session.reportDiscovered(finding),
     onHostFound: (hostUid, foundMs) => wired().dispatcher.sawElsewhere(hostUid, foundMs),
   });
 }
@@ -333,7 +333,7 @@ function deploymentImages(
   const credential: CredentialOf = async (...asked) => session().credential(...asked);
   const shared = { clock, log, images: hostImages, credential };
   const netboots = new NetbootImages({ ...shared, architecture });
-  const tell = (image: agent.ImagePrefetched): void => session().tellPrefetched(image);
+  const tell = (image: agent.ImagePrefetched): void => session().reportPrefetched(image);
   const prefetch = new Prefetcher({ ...shared, tell });
   const onNetboots: SessionOptions['onNetboots'] = (all) => netboots.want([...all.values()]);
   const stop = (): void => {

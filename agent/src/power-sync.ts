@@ -67,7 +67,10 @@ export interface PowerSyncParts {
   readonly random: Random;
   readonly log: Log;
   readonly drivers: BmcDrivers;
-  readonly session: Pick<AgentSession, 'credential' | 'isBusy' | 'tellSeen' | 'tellPowerDigest'>;
+  readonly session: Pick<
+    AgentSession,
+    'credential' | 'isBusy' | 'reportOnce' | 'reportPowerDigest'
+  >;
   readonly orders: Pick<RunnerDispatcher, 'isAway' | 'sawOff'>;
   readonly limits?: PowerSyncLimits;
 }
@@ -251,7 +254,7 @@ export class PowerSync implements PowerReadings {
       const counts = disturbances === target.disturbances && !this.#isTaken(hostUid);
       if (counts && this.#isWanted(target)) this.#note(target, outcome);
     } catch (error) {
-      log.error({ host: target.asked.hostName }, 'a look at power threw', error);
+      log.error({ host: target.asked.hostName }, 'a power poll threw', error);
     } finally {
       target.abort = undefined;
     }
@@ -364,7 +367,7 @@ export class PowerSync implements PowerReadings {
       },
       'seen',
     );
-    session.tellSeen(hostUid, news);
+    session.reportOnce(hostUid, news);
   }
 
   #tellDigest(): void {
@@ -377,7 +380,7 @@ export class PowerSync implements PowerReadings {
     );
     const generation = this.#generation;
     const time = timestampFromMs(clock.nowMs());
-    session.tellPowerDigest(create(agent.PowerDigestSchema, { generation, time, hosts }));
+    session.reportPowerDigest(create(agent.PowerDigestSchema, { generation, time, hosts }));
   }
 }
 

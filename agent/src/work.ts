@@ -1,6 +1,6 @@
 /**
- * What works on hosts: the operations, and the drivers of their BMCs. A sixth of the agent's code,
- * which is loaded when hosts are given addresses already.
+ * What works on hosts: the operations, and the drivers of their BMCs. Loaded late: a sixth of the
+ * agent's code, needed only after DHCP answers.
  */
 import { createBmcDriver } from './bmc-drivers.ts';
 import type { CreateBmcDriver } from './governed-bmcs.ts';

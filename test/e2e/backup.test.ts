@@ -1,4 +1,4 @@
-/** Yesterday's backup: what was done to hosts since, it does not know, and nothing is undone. */
+/** Restores yesterday's backup. It lacks all later work on hosts; none of that work is undone. */
 import { execFile } from 'node:child_process';
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -70,7 +70,7 @@ function machinesOf({ machines: [cleaned, adopted] }: Rack) {
   return { cleaned, adopted };
 }
 
-/** Answers how often the disk of the cleaned one was changed. */
+/** Returns how often the disk of the cleaned host was changed. */
 async function backUpAndGoOn(rack: Rack): Promise<number> {
   const { hosts } = rack.clients;
   const { cleaned } = machinesOf(rack);

@@ -106,7 +106,7 @@ describe('an agent that says what nobody means', () => {
   const byMessage = Map.groupBy(leaves, ({ through }) => {
     return through.map(({ name }) => name).join('.');
   });
-  test.each([...byMessage])('odd values in %s are borne', async (path, inside) => {
+  test.each([...byMessage])('the control plane survives odd values in %s', async (path, inside) => {
     for (const leaf of inside) {
       const messages = oddOf(leaf).map((value) => odd(leaf, value));
       if (path.startsWith('hello')) for (const bytes of messages) await say(bytes, true);

@@ -37,7 +37,7 @@ export interface Violation {
 }
 
 const violationsMax = 100;
-/** How long what a restored store does not know may still be carried out. */
+/** How long work whose order a restored store has lost may still be carried out. */
 const lostWorkMs = 120_000;
 /** Hosts whose revisions are kept for explaining a violation. */
 const hostsPrefix = 'hosts';
@@ -226,7 +226,7 @@ export class Judge {
     this.#workflows.forgetOrders();
   }
 
-  /** For so long, work that the store knows no more may still be carried out. */
+  /** Permits, for `forMs`, work whose order the restored store has lost. */
   #goesBack(forMs: number): void {
     this.#devices.restored(forMs);
     this.#shutdowns.restored(forMs);
@@ -261,7 +261,7 @@ export class Judge {
         continue;
       }
       const before = this.#bytes.get(change.key);
-      // A reservation is confirmed by writing it again: who thought it stale must lose.
+      // A reservation is confirmed by writing it again: a writer that held it for stale must lose.
       const confirms = change.key.startsWith('reservations.');
       if (!confirms && before !== undefined && Buffer.from(before).equals(change.value)) {
         this.found('J5', `${change.key} was written without a change`);
@@ -357,7 +357,7 @@ export class Judge {
       }
       this.#certificates.judge(host);
       if (machine === undefined || machine.unseen) continue;
-      // What has come back since nobody can know before it is read: E2.
+      // Data that returned after the erasure is unknown until the disk is read again (E2).
       const left = machine.drives.filter((drive) => drive.hasData && !drive.hasReturned);
       const dirty = left.map(({ serial }) => serial);
       if (dirty.length > 0) this.found('J1', `${host.key} is available with data on ${dirty}`);

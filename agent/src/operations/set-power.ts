@@ -60,7 +60,7 @@ export async function setPower(
   context: OperationContext,
 ): Promise<FinalResult> {
   if (request.on === undefined) return failure('invalidArgument', 'SetPower says no state');
-  if (request.bmc?.protocol === byHand) return letPerson(drivers, request, context);
+  if (request.bmc?.protocol === byHand) return switchByHand(drivers, request, context);
   const bmc = await openExpectedBmc(drivers, request, context);
   if (bmc.kind !== 'expected') return bmc;
   const { driver, bmcIdentity } = bmc;
@@ -93,7 +93,7 @@ export async function setPower(
 }
 
 /** Rule 4. */
-async function letPerson(
+async function switchByHand(
   drivers: BmcDrivers,
   request: agent.SetPower,
   context: OperationContext,

@@ -16,12 +16,12 @@ describe('deadlines of a control plane whose clock differs', () => {
 
   /** What a control plane sends whose clock is `behindMs` behind the agent's. */
   function sentBy(world: World, behindMs: number, operation: agent.Operation): agent.Operation {
-    const turned = (time: Timestamp | undefined) =>
+    const shifted = (time: Timestamp | undefined) =>
       timestampFromMs((time === undefined ? 0 : timestampMs(time)) - behindMs);
     const sendTime = timestampFromMs(world.clock.wallAheadMs + world.clock.nowMs - behindMs);
     return create(agent.OperationSchema, {
       ...operation,
-      deadline: turned(operation.deadline),
+      deadline: shifted(operation.deadline),
       sendTime,
     });
   }

@@ -20,13 +20,13 @@ export interface PrefetchReceiver {
   replace(wanted: agent.PrefetchImages): void;
 }
 
-/** Gets requests for reads of BMCs, and answers each by `tellBmcRead`. */
+/** Gets requests for reads of BMCs, and answers each by `reportBmcRead`. */
 export interface BmcReadReceiver {
   readonly kinds: readonly BmcReadKind[];
   ask(question: agent.ReadBmc): void;
 }
 
-/** Hears which consoles are to be shown, and shows them by `tellConsole`. */
+/** Hears which consoles are to be shown, and shows them by `reportConsole`. */
 export interface ConsoleReceiver {
   /** The requests of earlier sessions no longer count. */
   sessionOpened(): void;

@@ -184,37 +184,37 @@ export class AgentSession {
   }
 
   /** Reports an observation once. It is not kept, because it is polled again. */
-  tellSeen(hostUid: HostUid, observations: ObservationsInit): void {
+  reportOnce(hostUid: HostUid, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
     this.#started().attempts.outbox.tellFacts(hostUid, message);
   }
 
-  tellPowerDigest(digest: agent.PowerDigest): void {
+  reportPowerDigest(digest: agent.PowerDigest): void {
     this.#link.send({ case: 'powerDigest', value: digest });
   }
 
   /** Reports a machine that is no host. */
-  tellDiscovered(finding: agent.Discovered): void {
+  reportDiscovered(finding: agent.Discovered): void {
     this.#link.send({ case: 'discovered', value: finding });
   }
 
   /** Reports the progress of an image into the cache. */
-  tellPrefetched(image: agent.ImagePrefetched): void {
+  reportPrefetched(image: agent.ImagePrefetched): void {
     this.#link.send({ case: 'imagePrefetched', value: image });
   }
 
   /** Reports the faults of the provisioning network. */
-  tellNetworkFaults(faults: agent.NetworkFaults): void {
+  reportNetworkFaults(faults: agent.NetworkFaults): void {
     this.#link.send({ case: 'networkFaults', value: faults });
   }
 
   /** Answers a read of a BMC; lost when no session is open any more. */
-  tellBmcRead(read: agent.BmcRead): void {
+  reportBmcRead(read: agent.BmcRead): void {
     this.#link.send({ case: 'bmcRead', value: read });
   }
 
   /** A piece of a console's output; lost when no session is open. */
-  tellConsole(output: agent.ConsoleOutput): void {
+  reportConsole(output: agent.ConsoleOutput): void {
     this.#link.send({ case: 'consoleOutput', value: output });
   }
 
@@ -242,7 +242,7 @@ export class AgentSession {
   }
 
   /** A piece of a program's output; lost when no session is open. */
-  tellStepLog(log: agent.StepLog): void {
+  reportStepLog(log: agent.StepLog): void {
     this.#link.send({ case: 'stepLog', value: log });
   }
 

@@ -5,9 +5,8 @@
  *    time, never from the moment the answer came.
  * L2 It belongs to one session: a Welcome ends the lease of the session before.
  * L3 A control plane whose store this agent refuses gives no lease.
- * L4 While a brake is in force, as a freeze of the rack or the fleet, a lease permits nothing. What
- *    the last renewal said holds for as long as that lease runs; a freeze is thus in force
- *    everywhere within one lease period.
+ * L4 A lease permits nothing while its last renewal named a brake, such as a freeze of the rack or
+ *    the fleet. So a freeze takes effect everywhere within one lease period.
  */
 import type { Clock, Log } from '@rackwright/platform';
 import type { SessionBrake } from './brake.ts';

@@ -93,7 +93,7 @@ function hex(byte: number): string {
 
 type Work = (fleet: Fleet, plain: PlainAgent) => Promise<unknown>;
 
-const look: Work = async ({ rig, replica }) => {
+const runPass: Work = async ({ rig, replica }) => {
   replica.hosts.wake('h1');
   await rig.advance(1);
 };
@@ -101,7 +101,7 @@ const look: Work = async ({ rig, replica }) => {
 /** In this order: each goes on where the one before has ended. */
 const works: readonly (readonly [string, Work])[] = [
   ['a heartbeat', (_, plain) => plain.heartbeat()],
-  ['a pass over a host that waits for its agent', look],
+  ['a pass over a host that waits for its agent', runPass],
   ['the report of a verify', (_, plain) => plain.report(proved())],
   ['the report of a power off', (_, plain) => plain.report(complete())],
   ['the report of a power on', (_, plain) => plain.report(complete())],
@@ -115,7 +115,7 @@ const works: readonly (readonly [string, Work])[] = [
     'the reports of an erasure and of the power off that ends a run',
     (_, plain) => afterErase(plain, plain.evidence([erased(virtioDisk)])),
   ],
-  ['a pass over a host that is where it is to be', look],
+  ['a pass over a host that has reached its goal', runPass],
 ];
 
 const few = new Fleet(fewHosts);

@@ -30,7 +30,7 @@ export class Waits {
     });
   }
 
-  /** This wait, and every later one, rejects so. */
+  /** Rejects the present wait and every later one with `error`. */
   fail(error: Error): void {
     this.#failure ??= error;
     this.#reject?.(error);

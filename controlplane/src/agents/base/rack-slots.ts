@@ -24,13 +24,13 @@ export interface SlotLimits {
 const latelyMs = 2_000;
 
 /** To be called once, when the work is done. */
-export type SlotOver = () => void;
+export type ReleaseSlot = () => void;
 
-const noSlot: SlotOver = () => undefined;
+const noSlot: ReleaseSlot = () => undefined;
 
 interface SlotRequest {
   readonly rackId: RackId;
-  readonly begin: (over: SlotOver) => void;
+  readonly begin: (over: ReleaseSlot) => void;
 }
 
 export class RackSlots {
@@ -57,7 +57,7 @@ export class RackSlots {
   }
 
   /** A slot: at once when one is free; none if `leaving` aborts during the wait. */
-  take(rackId: RackId, leaving?: AbortSignal): SlotOver | Promise<SlotOver> {
+  take(rackId: RackId, leaving?: AbortSignal): ReleaseSlot | Promise<ReleaseSlot> {
     if (this.#isFree(rackId)) return this.#begin(rackId);
     if (leaving?.aborted === true) return noSlot;
     return new Promise((resolve) => {
@@ -93,7 +93,7 @@ export class RackSlots {
     return false;
   }
 
-  #begin(rackId: RackId): SlotOver {
+  #begin(rackId: RackId): ReleaseSlot {
     this.#atOnce += 1;
     this.#lastMs.delete(rackId);
     this.#lastMs.set(rackId, this.#clock.nowMs());

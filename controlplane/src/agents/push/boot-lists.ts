@@ -15,7 +15,7 @@ import {
   type RackId,
   store as wire,
 } from '@rackwright/messages';
-import { type StateStore, storeKey } from '@rackwright/store';
+import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import {
   credentialVersions,
   fleetKey,
@@ -41,8 +41,8 @@ export interface BootList {
   /** Problems of listed images, for people. */
   readonly problems: readonly string[];
   readonly access: FleetRegistryAccess;
-  /** The revision of the store (1). */
-  readonly before: number;
+  /** The store's revision before the list was read (1). */
+  readonly revision: StoreRevision;
 }
 
 interface BootHostEntry {
@@ -67,7 +67,7 @@ export class BootLists {
 
   /** Throws `unavailable`. */
   async of(rackId: RackId): Promise<BootList> {
-    const before = await orUnavailable(this.#store.latestRevision());
+    const revision = await orUnavailable(this.#store.latestRevision());
     const hostIds = this.#hosts.hostIdsOfRack(rackId).toSorted();
     const access = await this.#access();
     const read: BootHostEntry[] = [];
@@ -76,7 +76,7 @@ export class BootLists {
       const hosts = await Promise.all(some.map((hostId) => this.#read(hostId, rackId, access)));
       for (const host of hosts) if (host !== undefined) read.push(host);
     }
-    return { ...listOf(read), access, before };
+    return { ...listOf(read), access, revision };
   }
 
   /** Undefined: the host does not exist any more. */

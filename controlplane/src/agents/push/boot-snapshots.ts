@@ -4,7 +4,7 @@
  * Invariants:
  * 1. No older list is sent after a newer one, and no list twice.
  * 2. An order to boot an image is sent only after a list that names the host. Messages through
- *    `pass` keep their order.
+ *    `sendInOrder` keep their order.
  * 3. A registry secret is sent before the list that needs it.
  * 4. When the list has no room for a host's image, the order to boot it fails.
  */
@@ -18,6 +18,8 @@ import type { SessionSink } from '../base/sink.ts';
 import { type BootList, type BootLists, isSameMap } from './boot-lists.ts';
 import type { GivenSecrets } from './given-secrets.ts';
 
+/** The most texts of problems that a session remembers as logged. */
+const loggedMax = 256;
 /** Pause before another try, after a boot snapshot could not be made. */
 const retryMs = 1_000;
 /** The longest delay until a changed credential is noticed. */
@@ -25,16 +27,23 @@ const recheckMs = 30_000;
 
 type Message = agent.SessionResponse['message'];
 
+type SnapshotDependencies = Pick<SessionDependencies, 'clock' | 'log' | 'store'> & {
+  readonly hosts: Pick<SessionDependencies['hosts'], 'hostIdOfUid' | 'wake' | 'fail'>;
+};
+
+/** `idle`: the session may be told nothing now. `failed`: another try follows by itself. */
+type SnapshotSending = 'sent' | 'unchanged' | 'idle' | 'failed';
+
 export interface BootSnapshotsParts {
-  readonly lists: BootLists;
-  readonly secrets: GivenSecrets;
+  readonly lists: Pick<BootLists, 'of'>;
+  readonly secrets: Pick<GivenSecrets, 'has' | 'give'>;
   readonly send: SessionSink['send'];
   /** Whether the session has been welcomed and is still valid. */
   readonly mayTell: () => boolean;
 }
 
 export class BootSnapshots {
-  readonly #deps: SessionDependencies;
+  readonly #deps: SnapshotDependencies;
   readonly #rackId: RackId;
   readonly #parts: BootSnapshotsParts;
   #sent: agent.BootSnapshot | undefined;
@@ -44,38 +53,45 @@ export class BootSnapshots {
   #waiting: Promise<void> | undefined;
   #checkedAtMs = 0;
   readonly #logged = new Set<string>();
+  /** One for all failures: callers repeat `send` on their own, too. */
+  #isRetryDue = false;
 
-  constructor(deps: SessionDependencies, rackId: RackId, parts: BootSnapshotsParts) {
+  constructor(deps: SnapshotDependencies, rackId: RackId, parts: BootSnapshotsParts) {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#parts = parts;
   }
 
-  /** Sends the present list if it differs from the last one; false: another try follows later. */
-  send(): Promise<boolean> {
-    if (!this.#parts.mayTell()) return Promise.resolve(true);
+  /** Sends the present list if it differs from the last one. */
+  send(): Promise<SnapshotSending> {
+    if (!this.#parts.mayTell()) return Promise.resolve('idle');
     const sending = this.#sending
       .then(() => this.#sendNow())
-      .then(
-        () => true,
-        (error: unknown) => {
-          const { clock, log } = this.#deps;
-          log.warn({ rack: this.#rackId }, 'no boot snapshot; tried again', error);
-          clock.after(retryMs, () => void this.send());
-          return false;
-        },
-      );
+      .catch((error: unknown): SnapshotSending => {
+        this.#deps.log.warn({ rack: this.#rackId }, 'no boot snapshot; tried again', error);
+        this.#retryLater();
+        return 'failed';
+      });
     this.#sending = sending;
     return sending;
   }
 
+  #retryLater(): void {
+    if (this.#isRetryDue) return;
+    this.#isRetryDue = true;
+    this.#deps.clock.after(retryMs, () => {
+      this.#isRetryDue = false;
+      void this.send();
+    });
+  }
+
   /** Sends a message to the agent (2). */
-  pass(message: Message): void {
+  sendInOrder(message: Message): void {
     if (this.#waiting === undefined && bootsImage(message) === undefined) {
       this.#parts.send(message);
       return;
     }
-    const waiting = (this.#waiting ?? Promise.resolve()).then(() => this.#passNow(message));
+    const waiting = (this.#waiting ?? Promise.resolve()).then(() => this.#sendAfterList(message));
     this.#waiting = waiting;
     void waiting.then(() => {
       if (this.#waiting === waiting) this.#waiting = undefined;
@@ -97,25 +113,26 @@ export class BootSnapshots {
 
   async #recheck(list: BootList, fleet: wire.FleetRecord | undefined): Promise<void> {
     const versions = await credentialVersions(this.#deps, fleet);
-    if (isSameMap(versions, list.access.versions)) await this.#give(list);
+    if (isSameMap(versions, list.access.versions)) await this.#sendSecrets(list);
     else await this.send();
   }
 
-  async #sendNow(): Promise<void> {
+  async #sendNow(): Promise<SnapshotSending> {
     const list = await this.#parts.lists.of(this.#rackId);
-    await this.#give(list);
+    await this.#sendSecrets(list);
     this.#wakeAfter(this.#list, list);
     this.#list = list;
-    for (const problem of list.problems) this.#tell(problem);
-    const { hosts, before } = list;
-    const generation = BigInt(before);
+    for (const problem of list.problems) this.#logOnce(problem);
+    const { hosts, revision } = list;
+    const generation = BigInt(revision);
     const snapshot = create(agent.BootSnapshotSchema, { generation, hosts: [...hosts] });
     if (this.#sent !== undefined) {
       const same = create(agent.BootSnapshotSchema, { ...this.#sent, generation });
-      if (equals(agent.BootSnapshotSchema, same, snapshot)) return;
+      if (equals(agent.BootSnapshotSchema, same, snapshot)) return 'unchanged';
     }
     this.#sent = snapshot;
     this.#parts.send({ case: 'bootSnapshot', value: snapshot });
+    return 'sent';
   }
 
   /** Wakes the hosts whose image has a new problem, or no longer has one. */
@@ -128,7 +145,7 @@ export class BootSnapshots {
   }
 
   /** Invariant 3. */
-  async #give({ hosts }: BootList): Promise<void> {
+  async #sendSecrets({ hosts }: BootList): Promise<void> {
     const wanted = new Map<CredentialName, bigint>();
     for (const { netboot } of hosts) {
       for (const source of [netboot?.image, ...(netboot?.image?.mirrors ?? [])]) {
@@ -140,23 +157,23 @@ export class BootSnapshots {
     const { secrets } = this.#parts;
     for (const [name, version] of wanted) {
       const problem = secrets.has(name, version) ? undefined : await secrets.give(name);
-      if (problem !== undefined) this.#tell(`${name}: ${problem}`);
+      if (problem !== undefined) this.#logOnce(`${name}: ${problem}`);
     }
   }
 
-  /** Each problem once. */
-  #tell(problem: string): void {
+  #logOnce(problem: string): void {
     if (this.#logged.has(problem)) return;
+    if (this.#logged.size >= loggedMax) this.#logged.clear();
     this.#logged.add(problem);
     const text = 'what hosts of the rack boot over the network is at risk';
     this.#deps.log.warn({ rack: this.#rackId, problem }, text);
   }
 
   /** Never rejects. */
-  async #passNow(message: Message): Promise<void> {
+  async #sendAfterList(message: Message): Promise<void> {
     const operation = bootsImage(message);
     if (operation !== undefined) {
-      while (!(await this.send())) await pause(this.#deps.clock, retryMs);
+      while ((await this.send()) === 'failed') await pause(this.#deps.clock, retryMs);
       const leftOut = this.#list?.leftOut.get(operation.hostUid);
       if (leftOut !== undefined) return this.#fail(operation, leftOut);
     }

@@ -1,7 +1,7 @@
 /** The output of a step's program, as an agent reports it. */
 import type { agent, RackId } from '@rackwright/messages';
 import type { SessionDependencies } from '../base/dependencies.ts';
-import type { SlotOver } from '../base/rack-slots.ts';
+import type { ReleaseSlot } from '../base/rack-slots.ts';
 import { isPresent } from '../hello/welcome.ts';
 
 /** A rack may report only for its own hosts, and only for their present operations. */
@@ -9,7 +9,7 @@ export async function receiveLog(
   { hosts, stepLogs, store }: Pick<SessionDependencies, 'hosts' | 'stepLogs' | 'store'>,
   rackId: RackId,
   piece: agent.StepLog,
-  withSlot: (work: (over: SlotOver) => unknown) => Promise<void>,
+  withSlot: (work: (over: ReleaseSlot) => unknown) => Promise<void>,
 ): Promise<void> {
   const { hostUid, operationId } = piece;
   const hostId = hosts.hostIdOfUid(hostUid, rackId);

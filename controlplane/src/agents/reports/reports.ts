@@ -7,7 +7,7 @@ import { type Clock, type CrashPoint, errorText, type Log } from '@rackwright/pl
 import type { Hosts } from '../../host/index.ts';
 import { isBusy, isStoreUnavailable } from '../../records/index.ts';
 import type { AcknowledgementMeter } from '../base/acknowledgement.ts';
-import type { SlotOver } from '../base/rack-slots.ts';
+import type { ReleaseSlot } from '../base/rack-slots.ts';
 import type { SessionSink } from '../base/sink.ts';
 import type { StepLogs } from '../base/step-logs.ts';
 import { answerOf, Settlement, verdictWord } from './settlement.ts';
@@ -50,7 +50,7 @@ export class Reports {
    * Reports of one host are folded in order; reports of different hosts do not wait for each other.
    * Calls `over` once the report is acknowledged, or never will be.
    */
-  fold(report: agent.Report, over: SlotOver): void {
+  fold(report: agent.Report, over: ReleaseSlot): void {
     const { clock, hosts, crashPoint, stepLogs } = this.#deps;
     const { elapsedMs = () => clock.suspendAwareMs() } = this.#deps;
     const cameMs = elapsedMs();

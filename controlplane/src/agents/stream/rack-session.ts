@@ -18,7 +18,7 @@ import { agent, asAgentSessionId, type HostUid, type RackId } from '@rackwright/
 import { randomId } from '@rackwright/platform';
 import { agentBackMs, type LiveSession, settleMs } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
-import type { SlotOver } from '../base/rack-slots.ts';
+import type { ReleaseSlot } from '../base/rack-slots.ts';
 import type { SessionRefusal } from '../base/session-refusal.ts';
 import type { SessionSink } from '../base/sink.ts';
 import { trustedBy } from '../base/trust.ts';
@@ -66,7 +66,7 @@ export class RackSession {
   /** The rack's registered key when the session began. */
   #key: Uint8Array = new Uint8Array();
   /** It has ended (5). */
-  #over = false;
+  #hasEnded = false;
   /** Aborted when the session ends: it leaves every queue. */
   readonly #gone = new AbortController();
   #isWelcomed = false;
@@ -89,7 +89,7 @@ export class RackSession {
     this.#powerSyncs = new PowerSyncs(deps, rackId, send);
     const secrets = new GivenSecrets(deps, rackId, send);
     this.#prefetches = new Prefetches(deps, rackId, send, secrets);
-    const mayTell = () => this.#isWelcomed && !this.#over;
+    const mayTell = () => this.#isWelcomed && !this.#hasEnded;
     const lists = shared.bootLists;
     this.#snapshots = new BootSnapshots(deps, rackId, { lists, secrets, send, mayTell });
     this.#discoveries = new Discoveries(deps, shared.findings, rackId, send);
@@ -100,13 +100,13 @@ export class RackSession {
   }
 
   get isOver(): boolean {
-    return this.#over;
+    return this.#hasEnded;
   }
 
   /** Takes one message. Resolves when the next message may be handled. */
   async receive(request: agent.SessionRequest): Promise<void> {
     const { message } = request;
-    if (this.#over) return;
+    if (this.#hasEnded) return;
     if (this.#live !== undefined && !this.#isLive()) return this.#end();
     const silentMs = this.#deps.clock.nowMs() - this.#lastMessageMs;
     this.#lastMessageMs += silentMs;
@@ -175,7 +175,7 @@ export class RackSession {
       const trustedCaSha256 = await trustedBy(applied, this.#deps.trust);
       await this.#updateRack((record) => Object.assign(record, { trustedCaSha256 }));
     };
-    if (!this.#over) await this.#withSlot((over) => write().finally(over));
+    if (!this.#hasEnded) await this.#withSlot((over) => write().finally(over));
   }
 
   #noteUnexpected(kind: string): void {
@@ -185,7 +185,7 @@ export class RackSession {
   }
 
   /** The next message is not read before this one has a slot. */
-  async #withSlot(work: (over: SlotOver) => unknown): Promise<void> {
+  async #withSlot(work: (over: ReleaseSlot) => unknown): Promise<void> {
     const slot = this.#shared.reportSlots.take(this.#rackId, this.#gone.signal);
     if (!(slot instanceof Promise)) return void (await work(slot));
     const over = await slot;
@@ -194,7 +194,7 @@ export class RackSession {
     this.#end();
   }
 
-  #foldDigest(digest: agent.PowerDigest, over: SlotOver): void {
+  #foldDigest(digest: agent.PowerDigest, over: ReleaseSlot): void {
     this.#powerSyncs
       .digest(digest)
       .catch((error: unknown) => this.#reports.breakOff({ operationId: '' }, error))
@@ -214,7 +214,7 @@ export class RackSession {
 
   /** The session is over, for any reason (5). */
   closed(): void {
-    this.#over = true;
+    this.#hasEnded = true;
     this.#gone.abort();
     this.#discoveries.closed();
     if (this.#live === undefined) return;
@@ -238,7 +238,7 @@ export class RackSession {
     if (problem !== undefined) return this.#refuse('badHello', problem);
     const over = await this.#shared.hellos.take(this.#rackId, this.#gone.signal);
     try {
-      if (!this.#over) await this.#welcome(hello);
+      if (!this.#hasEnded) await this.#welcome(hello);
     } finally {
       over();
     }
@@ -268,7 +268,7 @@ export class RackSession {
     this.sendTrust();
     await this.sendSnapshot();
     // The stream may have ended in the meantime, or a newer session may have opened.
-    if (this.#over) return this.#hint.withdraw(() => this.#lastMessageMs);
+    if (this.#hasEnded) return this.#hint.withdraw(() => this.#lastMessageMs);
     if (this.#rival(hello) !== undefined && (await this.#yields(hello))) return;
     this.#live = live;
     this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
@@ -299,7 +299,7 @@ export class RackSession {
 
   /** Its key is no longer the rack's, or its certificate is no longer valid. */
   dismiss(reason: SessionRefusal, message: string): void {
-    if (!this.#over) this.#refuse(reason, message);
+    if (!this.#hasEnded) this.#refuse(reason, message);
   }
 
   /** R6: the rival whose valid session on this replica this agent must not replace. */
@@ -322,7 +322,7 @@ export class RackSession {
       lastMessageMs: () => this.#lastMessageMs,
       openedMs: this.#openedMs,
       awaitsReport: (operationId) => this.#reports.isAwaited(operationId),
-      send: (message) => this.#snapshots.pass(message),
+      send: (message) => this.#snapshots.sendInOrder(message),
       end: () => this.#end(),
     };
   }
@@ -344,7 +344,7 @@ export class RackSession {
     const value = await welcomeTo(this.#deps, hello, {
       ...{ rackId: this.#rackId, sessionId, journal, isGuarded, lostRevisions },
       forgetHostUids: this.#forgetting.due(tombstones, this.#deps.clock.nowMs()),
-      isOver: () => this.#over,
+      isOver: () => this.#hasEnded,
     });
     if (value === undefined) return;
     this.#sink.send({ case: 'welcome', value });

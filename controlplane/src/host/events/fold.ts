@@ -223,7 +223,7 @@ function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete
     if (step.handOff) pass.record.inRunner = false;
     addProofAtEnd(pass, run);
     completeStep(pass, run, step);
-  } else if ('checkOf' in checkAgain(pass)) retryStep(pass, run, step, {}, {});
+  } else if (isCheck(pass)) retryStep(pass, run, step, {}, {});
   else if (failure.type === FailureType.INTERRUPTED)
     interruptStep(pass, run, step, failure.message);
   else failStep(pass, run, step, failure);
@@ -376,15 +376,20 @@ function conflictSince({ record }: PassView): { readonly firstConflictTime?: Tim
   return firstConflictTime === undefined ? {} : { firstConflictTime };
 }
 
+/** Whether the present order only looks for what an earlier one has done. */
+function isCheck({ record }: PassView): boolean {
+  const kind = record.operation?.operation?.kind;
+  return (
+    kind?.case === 'runStep' &&
+    kind.value.mode === agent.StepMode.CHECK &&
+    kind.value.step !== verifyErasedStep
+  );
+}
+
 /** A check without a result stays a check. */
 export function checkAgain(pass: PassView): OperationOptions {
   const operation = pass.record.operation?.operation;
-  const kind = operation?.kind;
-  const isCheck =
-    kind?.case === 'runStep' &&
-    kind.value.mode === agent.StepMode.CHECK &&
-    kind.value.step !== verifyErasedStep;
-  return operation !== undefined && isCheck ? { checkOf: operation } : {};
+  return operation !== undefined && isCheck(pass) ? { checkOf: operation } : {};
 }
 
 function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): void {
@@ -393,10 +398,10 @@ function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): v
     interruptStep(pass, run, step, result.message, truncate(result.lastProgress, progressMax));
     return;
   }
-  const isCheck = 'checkOf' in checkAgain(pass) && run.abort === undefined;
+  const mayRun = isCheck(pass) && run.abort === undefined;
   // An order that the BMC may still be carrying out is not repeated because its effect is not
   // visible yet.
-  if ((isCheck && !isOrderedOnce(step)) || isWaitEnded(pass, run, step, result)) {
+  if ((mayRun && !isOrderedOnce(step)) || isWaitEnded(pass, run, step, result)) {
     retryStep(pass, run, step, {}, {});
     return;
   }

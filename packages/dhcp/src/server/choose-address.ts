@@ -2,7 +2,8 @@
  * Which address a client gets. Pure: plan, book and time in, address and changes out.
  *
  * C1 An address is taken only when nobody else holds it: never while another's lease runs, nor
- *    while it is the address of a known host, even one that is switched off.
+ *    while it is the address of a known host, even one that is switched off,
+ *    for as long as the rack lists that host.
  * C2 The order is: reservation, the present address, the requested address, and then one that the
  *    MAC yields. So even after the loss of the book most hosts get the same address again.
  * C3 When a client leaves an address before its lease has ended, that address is set aside until

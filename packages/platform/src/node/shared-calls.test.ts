@@ -11,7 +11,7 @@ function shared() {
   return { found, look };
 }
 
-test('who asks in one iteration shares a call that begins after all questions', async () => {
+test('callers of one iteration share a call that begins after all questions', async () => {
   const { found, look } = shared();
   const first = look('a');
   const other = look('b');
@@ -22,7 +22,7 @@ test('who asks in one iteration shares a call that begins after all questions', 
   expect(found.calls).toBe(2);
 });
 
-test('who asks while a call is under way gets a call of its own', async () => {
+test('a caller during a call gets a call of its own', async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
   let calls = 0;
   const look = shareCalls(() => {

@@ -46,7 +46,7 @@ function slotsWith(more: Partial<ConnectionLimits> = {}) {
 }
 
 describe('the listener', () => {
-  test('refuses who comes when it is full, and takes the next one when somebody has left', () => {
+  test('refuses a connection when full, and accepts one after another has left', () => {
     const { slots, arrive } = slotsWith({ handshakesMax: 8, handshakesPerAddressMax: 6 });
     const first = Array.from({ length: 6 }, () => arrive('a'));
     expect(arrive('a')).toBeUndefined();
@@ -82,7 +82,7 @@ describe('the listener', () => {
     expect(begun).toEqual(['a1', 'a2', 'b1', 'b2']);
   });
 
-  test('begins no more handshakes in a second than allowed, and the others in their time', () => {
+  test('begins at most the allowed handshakes per second, and the rest after them', () => {
     const { clock, begun, arrive } = slotsWith({ handshakesPerSecond: 10, handshakesBurst: 1 });
     for (const name of ['a', 'b', 'c']) arrive(name);
     expect(begun).toEqual(['a']);
@@ -102,7 +102,7 @@ describe('the listener', () => {
     agent?.entered();
     agent?.vouched();
     const all = Array.from({ length: 9 }, () => [arrive('k'), arrive('a')]).flat();
-    for (let turn = 0; turn < 12; turn += 1) {
+    for (let round = 0; round < 12; round += 1) {
       const at = begun.length;
       for (const each of all) if (begun.length === at) each?.slotOver();
     }
@@ -121,7 +121,7 @@ describe('the listener', () => {
     expect(begun).toEqual(['k1', 'a', 'b', 'c', 'k2']);
   });
 
-  test('holds so many strangers that are in; of the network with most the first has to go', () => {
+  test('limits admitted strangers, and ends the oldest of the network that has the most', () => {
     const { slots, ended, arrive } = slotsWith({ strangersMax: 3, handshakesPerAddressMax: 10 });
     const all = ['a1', 'b1', 'b2', 'b3'].map((name) => arrive(name.charAt(0), name));
     all[1]?.entered();
@@ -145,7 +145,7 @@ describe('the listener', () => {
     expect(slots.counts).toMatchObject({ connections: 1, waiting: 0 });
   });
 
-  test('forgets who leaves while it waits', () => {
+  test('forgets a connection that leaves while it waits', () => {
     const { slots, begun, arrive } = slotsWith();
     const [one, , third] = ['a1', 'a2', 'a3'].map((name) => arrive('a', name));
     third?.left();
