@@ -115,7 +115,8 @@ export async function deleteWorkflow(
     const before = await deletedBefore(deps, id, requestId);
     if (before !== undefined) return before;
     const { record, revision, host } = await existingWorkflow(deps, id);
-    check({ record, revision });
+    // The mark of an earlier attempt has changed the etag that was right.
+    if (!hasApplied(record, requestId)) check({ record, revision });
     refuseWhileOpen(record, id);
     await refuseUnread(deps, record);
     const key = workflowKey(id);

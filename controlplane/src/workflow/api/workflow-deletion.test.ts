@@ -92,6 +92,22 @@ test.each([
   await workflows.deleteWorkflow({ name: workflow });
 });
 
+test('a deletion with an etag survives a write between its mark and its end', async () => {
+  const { workflows, store } = fixture;
+  const made = await workflows.createWorkflow({
+    ...{ parent: 'hosts/h1', workflowId: 'hello', workflow: { spec: { disabled: true } } },
+  });
+  const remove = store.delete.bind(store);
+  const spied = vi.spyOn(store, 'delete').mockImplementationOnce(async (key, revision) => {
+    const kept = await store.get(key);
+    if (kept.kind === 'found') await store.put(key, kept.value, kept.revision);
+    return remove(key, revision);
+  });
+  await workflows.deleteWorkflow({ name: workflow, etag: made.etag, requestId: 'r1' });
+  expect(spied.mock.calls.map(([key]) => key)).toContain('workflows.h1.hello');
+  expect((await failureOf(workflows.getWorkflow({ name: workflow }))).kind).toBe('notFound');
+});
+
 test('a host whose workflow is gone gets no second run from its batch', async () => {
   const { workflows, hosts, store } = fixture;
   const writeAgain = await endedUnread(3);
