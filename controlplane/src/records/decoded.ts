@@ -120,12 +120,25 @@ export interface RecordReader {
  * that it stops no work on the others. It is logged once for each of its revisions.
  */
 export function readableRecordOf<D extends DescMessage>(
-  { store, log }: RecordReader,
+  reader: RecordReader,
   schema: D,
   entry: Entry,
 ): MessageShape<D> | undefined {
+  return ifReadable(reader, entry, () => sharedRecordOf(reader.store, schema, entry));
+}
+
+/** The same, without a place in the cache: for records that are read once and are many. */
+export function readableOnce<D extends DescMessage>(
+  reader: RecordReader,
+  schema: D,
+  entry: Entry,
+): MessageShape<D> | undefined {
+  return ifReadable(reader, entry, () => fromBinary(schema, entry.value));
+}
+
+function ifReadable<T>({ store, log }: RecordReader, entry: Entry, decode: () => T): T | undefined {
   try {
-    return sharedRecordOf(store, schema, entry);
+    return decode();
   } catch (error) {
     if (log !== undefined && decodedOf(store).isNewlyUnreadable(entry)) {
       log.warn({ record: entry.key }, 'a record cannot be decoded; it counts as absent', error);

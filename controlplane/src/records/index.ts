@@ -5,6 +5,7 @@ export {
   freezeShared,
   type ReadableStore,
   type RecordReader,
+  readableOnce,
   readableRecordOf,
   sameMessage,
   sharedRecordOf,

@@ -70,6 +70,7 @@ const around = (changes: Partial<DecisionContext> = {}): DecisionContext => ({
   nowMs,
   host: hostWith(),
   finished: [],
+  unreadable: new Set<string>(),
   ownerGone: false,
   sourceBy: undefined,
   render: () => ({ kind: 'ok', order }),
@@ -115,6 +116,15 @@ test('a run that the host carries already is noted, never ordered again, also on
   const displaced = hostWith(runOf(''));
   displaced.finishedRuns = [over];
   expect(stateAfter(decide(workflow(), id, around({ host: displaced })))).toBe(RUNNING);
+});
+
+test('a run whose record cannot be decoded is not lost, whatever else is missing', () => {
+  const begun = decide(workflow(), id, around({ host: hostWith(runOf(`${name}/runs/1`)) }));
+  if (begun.kind !== 'write') throw new Error(begun.kind);
+  const after = (...keys: string[]) =>
+    stateAfter(decide(begun.record, id, around({ unreadable: new Set(keys) })));
+  expect(after('runs.u1.6')).toBe(WorkflowRunState.FAILED);
+  expect(after('runs.u1.6', 'runs.u1.7')).toBe('none');
 });
 
 test('a run goes with its host and with its batch, before anything else is looked at', () => {

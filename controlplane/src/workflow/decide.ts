@@ -25,7 +25,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { isInUseOf, occupiedText } from '../host/index.ts';
-import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
+import { finishedRunKey, parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
   dropRuns,
   endLikeHostRun,
@@ -46,6 +46,8 @@ export interface DecisionContext {
   readonly host: wire.HostRecord | undefined;
   /** Finished runs of this host that are no longer its present one. */
   readonly finished: readonly Run[];
+  /** Keys of further ones that cannot be decoded. */
+  readonly unreadable: ReadonlySet<string>;
   /** The batch that owns the latest run is gone. */
   readonly ownerGone: boolean;
   /** Who has last changed the template's source; undefined: unknown, or nobody. */
@@ -239,6 +241,9 @@ function ofRunning(
   if (carrier !== undefined) {
     return carrier.phase === RunPhase.ENDED ? write(record, endLikeHostRun(record, carrier)) : none;
   }
+  // It has ended, and how is not lost before somebody has looked at its record.
+  const key = finishedRunKey(host.host?.uid ?? '', hostRunOf(run));
+  if (around.unreadable.has(key)) return none;
   const message =
     `nothing is known of run ${hostRunOf(run)} of ${host.host?.name}, which carried it: ` +
     'look at the host before it is run again';

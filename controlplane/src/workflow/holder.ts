@@ -1,9 +1,9 @@
 /** Who holds a host, so that the refusal of a second start names the holder. */
-import { fromBinary, toJson } from '@bufbuild/protobuf';
+import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type HostRefusalName, WorkflowRunState, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { orUnavailable } from '../records/index.ts';
+import { orUnavailable, readableRecordOf } from '../records/index.ts';
 import { carrierOf, holderText } from './decide.ts';
 import type { WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
@@ -29,8 +29,9 @@ export async function refusalOfStart(
     return { reason: 'busy', message: `${holder}; wait for its end or abort it` };
   }
   const { entries } = await orUnavailable(store.list(storeKey('workflows', hostId)));
-  for (const { value } of entries) {
-    const record = fromBinary(wire.WorkflowRecordSchema, value);
+  for (const entry of entries) {
+    const record = readableRecordOf({ store }, wire.WorkflowRecordSchema, entry);
+    if (record === undefined) continue;
     const run = latestRun(record);
     if (!belongsTo(record, host.host) || !isOpen(run)) continue;
     // The host's run for it has ended: the end will be recorded in a moment.

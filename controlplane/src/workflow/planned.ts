@@ -1,5 +1,5 @@
 /** Workflow runs that are planned before they are started, and started by their plan. */
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import {
   asWorkflowRunNumber,
   asWorkflowUid,
@@ -12,7 +12,13 @@ import {
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
-import { hasApplied, orUnavailable, untilWritten, writeRecord } from '../records/index.ts';
+import {
+  hasApplied,
+  orUnavailable,
+  readableRecordOf,
+  untilWritten,
+  writeRecord,
+} from '../records/index.ts';
 import { refusalOfStart, type StartRefusal } from './holder.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
@@ -90,8 +96,8 @@ export async function wasStartedBy(
   requestId: RequestId,
 ): Promise<boolean> {
   const { entries } = await orUnavailable(deps.store.list(storeKey('workflows', hostId)));
-  return entries.some(({ value }) =>
-    hasApplied(fromBinary(wire.WorkflowRecordSchema, value), requestId),
+  return entries.some((entry) =>
+    hasApplied(readableRecordOf(deps, wire.WorkflowRecordSchema, entry), requestId),
   );
 }
 

@@ -155,7 +155,7 @@ async function numbersUsed(
 ): Promise<bigint> {
   const present = presentRun(host);
   const runs = [
-    ...(await finishedRuns(store, host.host?.uid ?? '')),
+    ...(await finishedRuns({ store }, host.host?.uid ?? '')).runs,
     ...(present ? [present] : []),
     // Runs that were just displaced survive the deletion of their workflow there.
     ...host.finishedRuns,

@@ -1,5 +1,4 @@
 /** Reads the inputs of a decision about one workflow. */
-import { fromBinary } from '@bufbuild/protobuf';
 import {
   batchOfActor,
   type HostUid,
@@ -9,7 +8,7 @@ import {
 } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
-import { orUnavailable, readShared } from '../records/index.ts';
+import { orUnavailable, type RecordReader, readableOnce, readShared } from '../records/index.ts';
 import { hasSlot } from './batch-rules.ts';
 import { type DecisionContext, presentRun } from './decide.ts';
 import { batchKey, type WorkflowId } from './names.ts';
@@ -18,7 +17,7 @@ import { type Rendering, renderRun } from './rendering.ts';
 import { readTemplate } from './templates/index.ts';
 
 /** The dependencies of reading them. */
-export interface SurroundingsSource {
+export interface SurroundingsSource extends RecordReader {
   readonly store: StateStore;
   readonly clock: { nowMs(): number };
 }
@@ -40,11 +39,13 @@ export async function gatherSurroundings(
   const host = kept?.record.host;
   const plan = isOpen(run) ? await planOf(deps, host?.uid ?? '', record.planHash) : undefined;
   const elsewhere = isOpen(run) && presentRun(kept?.record)?.workflowRun !== run.name;
+  const finished = elsewhere ? await finishedRuns(deps, host?.uid ?? '') : noRuns;
   return {
     nowMs: deps.clock.nowMs(),
     host: kept?.record,
     hostRevision: kept?.revision ?? 0,
-    finished: elsewhere ? await finishedRuns(store, host?.uid ?? '') : [],
+    finished: finished.runs,
+    unreadable: finished.unreadable,
     ownerGone,
     sourceBy: template?.sourceBy,
     render: () =>
@@ -83,11 +84,23 @@ async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Prom
   return !hasSlot(kept.record, record.workflow?.status?.hostUid ?? '');
 }
 
+interface StoredRuns {
+  readonly runs: readonly Run[];
+  /** Keys of those that cannot be decoded: nothing is known of them but that they have ended. */
+  readonly unreadable: ReadonlySet<string>;
+}
+
+const noRuns: StoredRuns = { runs: [], unreadable: new Set() };
+
 /** The stored finished runs of a host. */
-export async function finishedRuns(store: StateStore, hostUid: HostUid): Promise<Run[]> {
-  if (hostUid === '') return [];
-  const { entries } = await orUnavailable(store.list(storeKey('runs', hostUid)));
-  return entries
-    .map(({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run)
-    .filter((run) => run !== undefined);
+export async function finishedRuns(reader: RecordReader, hostUid: HostUid): Promise<StoredRuns> {
+  if (hostUid === '') return noRuns;
+  const { entries } = await orUnavailable(reader.store.list(storeKey('runs', hostUid)));
+  const unreadable = new Set<string>();
+  const runs = entries.flatMap((entry) => {
+    const record = readableOnce(reader, wire.FinishedRunRecordSchema, entry);
+    if (record === undefined) unreadable.add(entry.key);
+    return record?.run ?? [];
+  });
+  return { runs, unreadable };
 }

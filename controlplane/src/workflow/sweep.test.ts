@@ -124,6 +124,32 @@ test('the records of a removed host are deleted, also those written afterwards',
   expect(await keys('runs')).toEqual(['runs.uB.00000001']);
 });
 
+test('a run that cannot be decoded stops the sweep of no other host', async () => {
+  await store.put('hosts.h1', host('uA'), 'absent');
+  await store.put('runs.uA.00000001', Uint8Array.of(255, 255), 'absent');
+  await putRun('uGone');
+  await sweeper.start();
+  await advance(0);
+  sweeper.stop();
+  expect(await keys('runs')).toEqual(['runs.uA.00000001']);
+});
+
+test('a host that cannot be decoded keeps all runs whose owner is unknown', async () => {
+  await store.put('hosts.h1', Uint8Array.of(255, 255), 'absent');
+  await store.put(
+    'workflows.h2.t',
+    toBinary(wire.WorkflowRecordSchema, create(wire.WorkflowRecordSchema)),
+    'absent',
+  );
+  await putRun('uA');
+  reads = [];
+  await sweeper.start();
+  await advance(0);
+  sweeper.stop();
+  expect(await keys('runs')).toEqual(['runs.uA.00000001']);
+  expect(reads, 'the sweep goes on').toContain('get hosts.h2');
+});
+
 test.each([200, 2_000])(
   'a pass reads nothing of hosts that have not changed, with %d of them',
   async (hostsMany) => {

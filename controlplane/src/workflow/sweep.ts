@@ -11,7 +11,6 @@
  *    that only need time are checked again in each pass. Everything is read at the start, and once
  *    in `passesToAll` passes, a page at a time.
  */
-import { fromBinary } from '@bufbuild/protobuf';
 import {
   type HostId,
   type HostUid,
@@ -30,10 +29,10 @@ import {
   groupsOf,
   orUnavailable,
   pagesOf,
+  readableOnce,
   readableRecordOf,
   readRecord,
   readShared,
-  sharedRecordOf,
   writeRecord,
 } from '../records/index.ts';
 import type { Workflows, WorkflowsDependencies } from './loop.ts';
@@ -143,7 +142,7 @@ export class WorkflowSweeper {
     for await (const { id: uid, entries } of groupsOf(store, clock, 'runs', 1)) {
       const hostId = idOfUid.get(uid);
       if (hostId === undefined) unknown.set(uid, entries.map(keyAndRevision));
-      else if (await this.#sweepRuns(hostId, uid, runsOf(entries))) this.#changed.add(hostId);
+      else if (await this.#sweepRuns(hostId, uid, this.#runsOf(entries))) this.#changed.add(hostId);
     }
     for await (const { id: uid, entries } of groupsOf(store, clock, 'stepOutputs', 1)) {
       if (idOfUid.has(uid)) continue;
@@ -163,8 +162,10 @@ export class WorkflowSweeper {
     const there = new Set<string>();
     for await (const page of pagesOf(store, clock, 'hosts')) {
       for (const entry of page) {
-        const { host } = sharedRecordOf(store, wire.HostRecordSchema, entry);
-        there.add(host?.uid ?? '');
+        const record = readableRecordOf(this.#deps, wire.HostRecordSchema, entry);
+        // Any of them may be of this host.
+        if (record === undefined) return;
+        there.add(record.host?.uid ?? '');
       }
     }
     for (const [uid, left] of unknown) {
@@ -177,7 +178,7 @@ export class WorkflowSweeper {
   async #sweepHost(hostId: HostId): Promise<boolean> {
     const { store } = this.#deps;
     const uid = uidOf(this.#deps.fleetView.row(hostId)) ?? '';
-    const runs = await finishedRuns(store, uid);
+    const { runs } = await finishedRuns(this.#deps, uid);
     const { entries } = await orUnavailable(store.list(storeKey('workflows', hostId)));
     const ofWorkflows = await this.#sweepWorkflows(hostId, entries);
     return (await this.#sweepRuns(hostId, uid, runs)) || ofWorkflows;
@@ -236,6 +237,11 @@ export class WorkflowSweeper {
     const goes = new Set(finishedToRemove(runs, workflows, kept.record, this.#sweptAt()));
     for (const run of goes) await removeFinishedRun(this.#deps, uid, run.number);
     return runs.some((run) => run.outcome === RunOutcome.TIMED_OUT && !goes.has(run));
+  }
+
+  #runsOf(entries: readonly Entry[]): Run[] {
+    const schema = wire.FinishedRunRecordSchema;
+    return entries.flatMap((entry) => readableOnce(this.#deps, schema, entry)?.run ?? []);
   }
 
   #sweptAt() {
@@ -318,10 +324,6 @@ function mayGo(runs: readonly Run[]): boolean {
     const isTimed = kind === RunKind.WORKFLOW || outcome === RunOutcome.TIMED_OUT;
     return isTimed || count > runsKeptMax;
   });
-}
-
-function runsOf(entries: readonly Entry[]): Run[] {
-  return entries.flatMap(({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? []);
 }
 
 function keyAndRevision({ key, revision }: Entry): Pick<Entry, 'key' | 'revision'> {

@@ -1,6 +1,13 @@
 /** Starts that are refused, repeated or left behind, through the real API on loopback. */
 import { create } from '@bufbuild/protobuf';
-import { HostState, RunKind, RunOutcome, RunPhase, RunSchema } from '@rackwright/messages';
+import {
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  RunSchema,
+  WorkflowRunState,
+} from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
 import {
@@ -66,6 +73,22 @@ test('the numbers of a workflow go on after those that its host still carries', 
   const workflow = { spec: { disabled: true } };
   const made = await workflows.createWorkflow({ parent, workflowId: 'flash', workflow });
   expect(made.status?.runCount).toBe(4n);
+});
+
+test('a workflow starts and ends on a host with a run that cannot be decoded', async () => {
+  const { workflows, templates, hosts, store } = fixture;
+  const script = 'steps: [{ name: a, script: "true", idempotent: true, destructive: false }]';
+  await templates.createTemplate({ templateId: 'flash', template: { source: script } });
+  const record = preparedHost(1, { state: HostState.MANAGEABLE, kind: undefined });
+  await putHost(store, record);
+  await store.put(`runs.${record.host?.uid}.1`, Uint8Array.of(255, 255), 'absent');
+  const { status } = await workflows.createWorkflow({ parent, workflowId: 'flash' });
+  expect(status?.run?.state).toBe(WorkflowRunState.RUNNING);
+  await hosts.abortRun({ name: parent, reason: 'enough' });
+  await vi.waitFor(async () => {
+    const ended = await workflows.getWorkflow({ name });
+    expect(ended.status?.run?.state).toBe(WorkflowRunState.CANCELLED);
+  }, patienceMs);
 });
 
 test('a run that a host carries of a deleted workflow is ended', async () => {
