@@ -343,7 +343,8 @@ function holdDrive(
     eraseItself: async (method) => {
       throw new DeviceError(`${device.name}: invalid opcode for ${method}`);
     },
-    busyWith: async () => (drive.busyMs(heap.nowMs) > 0 ? 'a format is under way' : undefined),
+    ownWork: async () =>
+      drive.busyMs(heap.nowMs) > 0 ? { kind: 'running', text: 'a format is under way' } : undefined,
     readLog: async () => [],
     close: async () => drive.close(),
   };

@@ -117,6 +117,20 @@ test('a device that fails is asked whether it is still there, and the loss is to
   }
 });
 
+test('the reason says that the last sanitize of the device has failed', async () => {
+  addDisk('nvme0', crypto);
+  const text = 'the last sanitize has failed';
+  const devices = heldAs((held) => ({
+    ...regionsAs(held, () => ({
+      write: () => Promise.reject(new DeviceError('refused', { operation: 'write' })),
+    })),
+    ownWork: async () => ({ kind: 'failed', text }),
+  }));
+  const end = await run({ context: { devices } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'ioError' });
+  expect(end.evidence?.devices?.[0]?.verdictReason).toBe(`refused; ${text}`);
+});
+
 test('a device that cannot be held is shown with its reason; the others are erased', async () => {
   addDisk('sda');
   addDisk('sdb');

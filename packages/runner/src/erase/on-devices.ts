@@ -93,10 +93,8 @@ async function runHeld(
   grips: readonly HeldTarget[],
   prepared: ReadonlyMap<string, DiskPreparation>,
 ): Promise<StepEnd> {
-  if (context.order.mode === agent.StepMode.CHECK) {
-    const busy = await busyTargets(grips);
-    if (busy.length > 0) return { result: waitFor(busy) };
-  }
+  const busy = await busyTargets(grips);
+  if (busy.length > 0) return { result: waitFor(busy) };
   const targets = grips.map(({ target }) => target);
   context.log.info({ devices: targets.map(describeTarget).join(', ') }, 'the devices are held');
   context.crashPoint('runner.begun');
@@ -139,14 +137,14 @@ function healthOf(
   };
 }
 
-/** Devices that are still at work on their own, with their activity: nothing can be read yet. */
+/** Devices that are still at work on their own, with their activity: they cannot be used yet. */
 async function busyTargets(grips: readonly HeldTarget[]): Promise<string[]> {
   const busy: string[] = [];
   for (const grip of grips) {
     if (grip.kind !== 'held') continue;
     const { device, identity } = grip.target;
-    const work = await grip.held.busyWith();
-    if (work !== undefined) busy.push(`${identity} (${device.name}): ${work}`);
+    const work = await grip.held.ownWork();
+    if (work?.kind === 'running') busy.push(`${identity} (${device.name}): ${work.text}`);
   }
   return busy;
 }

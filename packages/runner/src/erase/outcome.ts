@@ -11,7 +11,7 @@ import {
 } from '@rackwright/erasure';
 import * as agent from '@rackwright/messages/agent';
 import { boundText } from '@rackwright/results';
-import type { DeviceError, DeviceLoss, HeldDevice } from '../machine/block-devices.ts';
+import { DeviceError, type DeviceLoss, type HeldDevice } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
 import type { HeldTarget } from './grip.ts';
 import type { Target } from './targets.ts';
@@ -67,11 +67,12 @@ export function cannotHold({ message, loss }: DeviceError): DeviceEnd {
 export async function resultOf(
   { clock }: StepContext,
   target: Target,
-  { verdict, erasingFailed = false, returned = false, loss: held }: DeviceEnd,
+  { verdict: found, erasingFailed = false, returned = false, loss: held }: DeviceEnd,
   { startMs, logLinesMax, work }: ResultParts,
 ): Promise<DeviceResult> {
   const { plan, device, identity, asked } = target;
   const loss = held ?? work?.loss;
+  const verdict = loss === undefined ? await explained(found, work?.held) : found;
   const log = work === undefined ? [] : [...work.log, ...(await deviceLog(work.held))];
   return {
     ...{ identity, name: device.name, verdict, erasingFailed, returned, loss },
@@ -137,6 +138,23 @@ function bounded(verdict: RecordedVerdict): RecordedVerdict {
   return 'reason' in verdict
     ? { ...verdict, reason: boundText(verdict.reason, reasonBytesMax) }
     : verdict;
+}
+
+/** A device whose sanitize has failed may refuse everything until one succeeds. */
+async function explained(
+  verdict: RecordedVerdict,
+  held: HeldDevice | undefined,
+): Promise<RecordedVerdict> {
+  if (verdict.kind !== 'unverified' || held === undefined) return verdict;
+  try {
+    const work = await held.ownWork();
+    if (work === undefined) return verdict;
+    return { ...verdict, reason: `${verdict.reason}; ${work.text}` };
+  } catch (error) {
+    // The reason that is known already stands alone.
+    if (!(error instanceof DeviceError)) throw error;
+    return verdict;
+  }
 }
 
 async function deviceLog(held: HeldDevice): Promise<string[]> {

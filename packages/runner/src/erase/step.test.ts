@@ -262,15 +262,19 @@ test.each<[string, object, string[]]>([
   }
 });
 
-test('the step waits for a device that is still busy with itself', async () => {
-  addDisk('nvme0', { ...nvme, busyWith: 'format, 40 % left' });
-  const end = await run({ order: { mode: agent.StepMode.CHECK } });
-  expect(end.result).toMatchObject({
-    kind: 'retryAfter',
-    reason: 'locked',
-    message: 'devices are busy: S-nvme0 (nvme0): format, 40 % left',
-  });
-});
+test.each([agent.StepMode.RUN, agent.StepMode.CHECK])(
+  'the step waits for a device that is still busy with itself, in mode %d',
+  async (mode) => {
+    addDisk('nvme0', { ...nvme, busyWith: 'format, 40 % left' });
+    const end = await run({ order: { mode } });
+    expect(image('nvme0').includes('PATTERN!')).toBe(true);
+    expect(end.result).toMatchObject({
+      kind: 'retryAfter',
+      reason: 'locked',
+      message: 'devices are busy: S-nvme0 (nvme0): format, 40 % left',
+    });
+  },
+);
 
 test('a cryptographic erase is checked only against a challenge that was written', async () => {
   addDisk('nvme0', { transport: 'nvme', nvme: { cryptoEraseSupported: true } });

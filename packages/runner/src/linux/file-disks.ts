@@ -41,6 +41,7 @@ import {
   type HeldDevice,
   type NvmeEraseMode,
   type OpenRegion,
+  type OwnWork,
   streamBytesMax,
 } from '../machine/block-devices.ts';
 import {
@@ -203,8 +204,9 @@ class FileDisk implements HeldDevice {
     this.#mustBeSame();
   }
 
-  async busyWith(): Promise<string | undefined> {
-    return this.#description.busyWith || undefined;
+  async ownWork(): Promise<OwnWork | undefined> {
+    const text = this.#description.busyWith;
+    return text === '' ? undefined : { kind: 'running', text };
   }
 
   async close(): Promise<void> {

@@ -19,12 +19,12 @@ import { type DeviceAccess, DeviceError, type HeldDevice } from '../machine/bloc
 import { type DirectRegion, openDirect } from './direct-region.ts';
 import {
   formatNamespaces,
-  nvmeBusyWith,
   type OpenNamespace,
   readNvmeLog,
   readNvmeSerial,
+  readNvmeWork,
 } from './nvme.ts';
-import { eraseItself, selfBusyWith } from './self-erase.ts';
+import { eraseItself, readOwnWork } from './self-erase.ts';
 import { readAttachment, readNames, readRegion } from './sys-block.ts';
 import { readText, resolvePath } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';
@@ -99,10 +99,10 @@ function heldDevice(
       if (first === undefined) throw new DeviceError(`${device.name} has nothing that is open`);
       return await eraseItself(exec, device, first, method, pause);
     },
-    busyWith: async () => {
+    ownWork: async () => {
       const [first] = tools;
-      if (device.nvme !== undefined) return await nvmeBusyWith(exec, tools);
-      return first === undefined ? undefined : await selfBusyWith(exec, device, first);
+      if (device.nvme !== undefined) return await readNvmeWork(exec, tools);
+      return first === undefined ? undefined : await readOwnWork(exec, device, first);
     },
     readLog: async () => (device.nvme === undefined ? [] : readNvmeLog(exec, tools)),
     close: async () => {

@@ -1,5 +1,7 @@
 /** The status of a sanitize: what NVMe controllers report of it, as nvme-cli prints it. Pure. */
 
+import type { OwnWork } from '../machine/block-devices.ts';
+
 /** A device's report of its sanitize. Only `done` says that one has succeeded. */
 export type SanitizeStatus =
   | { readonly kind: 'running'; readonly text: string }
@@ -8,6 +10,11 @@ export type SanitizeStatus =
   | { readonly kind: 'failed'; readonly text: string }
   /** It says nothing of the kind. */
   | { readonly kind: 'unknown'; readonly text: string };
+
+/** Why a device with this report may refuse to be read and written. */
+export function ownWorkOf(status: SanitizeStatus): OwnWork | undefined {
+  return status.kind === 'running' || status.kind === 'failed' ? status : undefined;
+}
 
 /** SSTAT bits 2:0 (NVMe 2.0 figure 290): 1 and 4 completed, 2 in progress, 3 failed. */
 const stateBits = 0b111;

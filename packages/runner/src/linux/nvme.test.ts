@@ -1,11 +1,12 @@
 import type { Exec, ExecResult } from '@rackwright/platform';
 import { expect, test } from 'vitest';
+import type { OwnWork } from '../machine/block-devices.ts';
 import {
   formatNamespaces,
-  nvmeBusyWith,
   readNvmeAskedFacts,
   readNvmeFacts,
   readNvmeLog,
+  readNvmeWork,
 } from './nvme.ts';
 import { sanitizeLog } from './nvme-sanitize.fixture.ts';
 
@@ -57,22 +58,27 @@ test('the driver keeps only so much of what a failed tool said', async () => {
   expect(error).toContain('exit 1: the same complaint again');
 });
 
-test.each<[string, Record<string, object>, string | undefined]>([
+test.each<[string, Record<string, object>, OwnWork | undefined]>([
   ['an idle device', { 'id-ns /dev/fd/3': { fpi: 0x80 } }, undefined],
   ['a device that cannot say', {}, undefined],
   [
     'a format under way',
     { 'id-ns /dev/fd/3': { fpi: 0x80 | 40 } },
-    'nvme0n1 has 40 % of a format left',
+    { kind: 'running', text: 'nvme0n1 has 40 % of a format left' },
   ],
   [
     'a sanitize under way',
     { 'sanitize-log /dev/fd/3': sanitizeLog('status', 2) },
-    'a sanitize is in progress (50 %)',
+    { kind: 'running', text: 'a sanitize is in progress (50 %)' },
+  ],
+  [
+    'a sanitize that has failed',
+    { 'sanitize-log /dev/fd/3': sanitizeLog('status', 3) },
+    { kind: 'failed', text: 'the last sanitize has failed' },
   ],
   ['a sanitize that is over', { 'sanitize-log /dev/fd/3': sanitizeLog('status', 1) }, undefined],
-])('the driver knows %s', async (_name, answers, busy) => {
-  expect(await nvmeBusyWith(nvmeCli(answers), namespaces.slice(0, 1))).toBe(busy);
+])('the driver knows %s', async (_name, answers, work) => {
+  expect(await readNvmeWork(nvmeCli(answers), namespaces.slice(0, 1))).toEqual(work);
 });
 
 test('the driver reads health and errors from the SMART log', async () => {

@@ -1,8 +1,8 @@
 /** nvme-cli's facts of a controller and its namespaces, and formatting them. */
 import type { CapacityFacts, DeviceFacts, NvmeFacts, WriteCache } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import type { NvmeEraseMode } from '../machine/block-devices.ts';
-import { parseNvmeSanitize } from './nvme-sanitize.ts';
+import type { NvmeEraseMode, OwnWork } from '../machine/block-devices.ts';
+import { ownWorkOf, parseNvmeSanitize } from './nvme-sanitize.ts';
 import { cleanText } from './sys-block.ts';
 import { inheritedPath, longestWorkMs, runTool, runToolForJson, toolOutput } from './tool.ts';
 
@@ -112,21 +112,21 @@ export async function formatNamespaces(
   return lines;
 }
 
-/** A controller's work in progress; undefined when it is idle or does not report it. */
-export async function nvmeBusyWith(
+/** A controller's own work; undefined when it is idle or does not report it. */
+export async function readNvmeWork(
   exec: Exec,
   namespaces: readonly OpenNamespace[],
-): Promise<string | undefined> {
+): Promise<OwnWork | undefined> {
   const [first] = namespaces;
   if (first === undefined) return undefined;
   const sanitize = await askOpen(exec, first, ['sanitize-log', inheritedPath(0)]);
-  const status = parseNvmeSanitize(sanitize);
-  if (status.kind === 'running') return status.text;
+  const work = ownWorkOf(parseNvmeSanitize(sanitize));
+  if (work !== undefined) return work;
   for (const namespace of namespaces) {
     const fpi = numberOf(await askOpen(exec, namespace, ['id-ns', inheritedPath(0)]), 'fpi');
     const left = fpi & ~formatProgressSupported;
     if ((fpi & formatProgressSupported) !== 0 && left > 0) {
-      return `${namespace.name} has ${left} % of a format left`;
+      return { kind: 'running', text: `${namespace.name} has ${left} % of a format left` };
     }
   }
   return undefined;

@@ -10,9 +10,9 @@
  */
 import type { DeviceFacts, SanitizeFacts, SelfErasure } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { DeviceError } from '../machine/block-devices.ts';
+import { DeviceError, type OwnWork } from '../machine/block-devices.ts';
 import { parseAtaIdentity } from './ata-identity.ts';
-import { parseNvmeSanitize, type SanitizeStatus } from './nvme-sanitize.ts';
+import { ownWorkOf, parseNvmeSanitize, type SanitizeStatus } from './nvme-sanitize.ts';
 import { inheritedPath, runTool, runToolForJson, toolOutput, toolOutputIfRun } from './tool.ts';
 
 /** A held device: tools get its descriptor. */
@@ -28,6 +28,7 @@ const askTimeoutMs = 30_000;
 /** Far beyond the largest disk: 1 TB takes about two hours, and none says more than weeks. */
 const eraseTimeoutMs = 21 * 24 * 3_600_000;
 const pollMs = 5_000;
+const failedText = 'the last sanitize has failed';
 /** Without it hdparm refuses commands that lose data. */
 const sure = '--yes-i-know-what-i-am-doing';
 /**
@@ -58,19 +59,18 @@ export async function eraseItself(
   }
 }
 
-/** Why a disk that is no NVMe device is at work on its own; undefined: idle, or unreported. */
-export async function selfBusyWith(
+/** The own work of a disk that is no NVMe device; undefined: none, or unreported. */
+export async function readOwnWork(
   exec: Exec,
   { sanitize }: DeviceFacts,
   open: OpenDevice,
-): Promise<string | undefined> {
+): Promise<OwnWork | undefined> {
   const offers = sanitize?.cryptoScramble || sanitize?.blockErase || sanitize?.overwrite;
   if (offers !== true) return undefined;
   if ((await readAta(exec, open)) !== undefined) {
-    const status = parseAtaSanitize(await tell(exec, open, 'hdparm', ['--sanitize-status']));
-    return status.kind === 'running' ? status.text : undefined;
+    return ownWorkOf(parseAtaSanitize(await tell(exec, open, 'hdparm', ['--sanitize-status'])));
   }
-  return parseSanitizeSense(await tell(exec, open, 'sg_requests', ['--progress']));
+  return parseSanitizeSense(await tell(exec, open, 'sg_requests', []));
 }
 
 /** The sanitize operations of SCSI disks: REPORT SUPPORTED OPERATION CODES for SANITIZE (48h). */
@@ -160,7 +160,7 @@ async function sanitizeAta(
   for (;;) {
     const status = parseAtaSanitize(await tell(exec, open, 'hdparm', ['--sanitize-status']));
     if (status.kind === 'done') return [...lines, status.text];
-    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.text}`);
+    if (status.kind !== 'running') throw new DeviceError(`${open.name}: ${status.text}`);
     await pause(pollMs);
   }
 }
@@ -179,40 +179,45 @@ function ataActions(method: SelfErasure): readonly string[] {
   }
 }
 
-/** SANITIZE STATUS EXT as hdparm prints it: SD0 idle, SD1 frozen, SD2 running, SD3 failed. */
+/**
+ * SANITIZE STATUS EXT as hdparm prints it: SD0 idle, SD1 frozen, SD2 running. In SD3 (failed) the
+ * disk refuses the command, and hdparm says "Drive in SD3 Sanitize Operation Failed state".
+ */
 export function parseAtaSanitize(text: string): SanitizeStatus {
-  const [, state = ''] = /State:\s*(SD\d)\b/.exec(text) ?? [];
+  const [, state = ''] = /(?:State:\s*|Drive in )(SD\d)\b/.exec(text) ?? [];
   const isGood = /Completed Without Error/i.test(text);
   switch (state) {
     case 'SD0':
       return isGood
         ? { kind: 'done', text: 'sanitize: completed without error' }
         : {
-            kind: 'failed',
+            kind: 'unknown',
             text: 'sanitize: idle, and the last one is not said to have succeeded',
           };
     case 'SD1':
-      return { kind: 'failed', text: 'sanitize is frozen until the next power cycle' };
+      return { kind: 'unknown', text: 'sanitize is frozen until the next power cycle' };
     case 'SD2': {
       const [, percent = '?'] = /\((\d+)%\)/.exec(text) ?? [];
       return { kind: 'running', text: `a sanitize is in progress (${percent} %)` };
     }
+    case 'SD3':
+      return { kind: 'failed', text: failedText };
     default:
-      return { kind: 'failed', text: `sanitize failed (${state || 'no status'})` };
+      return { kind: 'unknown', text: `sanitize: no status (${state || 'no answer'})` };
   }
 }
 
 /** sg_sanitize asks on until the device reports no progress any more. */
 async function sanitizeScsi(exec: Exec, open: OpenDevice, method: SelfErasure): Promise<string[]> {
   const lines = await command(exec, open, 'sg_sanitize', ['--quick', ...scsiActions(method)]);
-  const asked = ['--progress', inheritedPath(0)];
+  const asked = [inheritedPath(0)];
   const sense = await toolOutputIfRun(exec, 'sg_requests', asked, askTimeoutMs, [open.descriptor]);
-  // A disk at rest reports nothing; a tool that did not answer is distinguished from that.
+  // A disk at rest has no sense of a sanitize; a tool that did not answer is told apart from it.
   if (sense === undefined) {
     throw new DeviceError(`${open.name} does not say whether its sanitize has ended`);
   }
   const left = parseSanitizeSense(sense);
-  if (left !== undefined) throw new DeviceError(`${open.name}: ${left}`);
+  if (left !== undefined) throw new DeviceError(`${open.name}: ${left.text}`);
   return lines;
 }
 
@@ -230,13 +235,16 @@ function scsiActions(method: SelfErasure): readonly string[] {
   }
 }
 
-/** Sense 02h/04h/1Bh: "sanitize in progress"; sense 03h/31h/03h: "sanitize command failed". */
-export function parseSanitizeSense(text: string): string | undefined {
+/**
+ * Sense data as sg_requests decodes it: 02h/04h/1Bh is "sanitize in progress", 03h/31h/03h is
+ * "Sanitize command failed". With `--progress` it would print the progress alone.
+ */
+export function parseSanitizeSense(text: string): OwnWork | undefined {
   if (/sanitize in progress/i.test(text) || /Progress indication: /.test(text)) {
     const [, percent = '?'] = /Progress indication: (\d+)/.exec(text) ?? [];
-    return `a sanitize is in progress (${percent} %)`;
+    return { kind: 'running', text: `a sanitize is in progress (${percent} %)` };
   }
-  return /sanitize command failed/i.test(text) ? 'the last sanitize has failed' : undefined;
+  return /sanitize command failed/i.test(text) ? { kind: 'failed', text: failedText } : undefined;
 }
 
 /**

@@ -76,6 +76,12 @@ export interface BlockDevices {
   unhide(device: DeviceFacts): Promise<string[]>;
 }
 
+/** A format or a sanitize, which goes on inside the device when its caller has died. */
+export interface OwnWork {
+  readonly kind: 'running' | 'failed';
+  readonly text: string;
+}
+
 /** One device, opened once and exclusively until it is closed. */
 export interface HeldDevice {
   /** One for each of the device's regions, in their order. */
@@ -100,8 +106,8 @@ export interface HeldDevice {
    * Resolves with the tool's output, line by line.
    */
   eraseItself(method: SelfErasure): Promise<string[]>;
-  /** Why the device is still at work on its own (a format, a sanitize); undefined when idle. */
-  busyWith(): Promise<string | undefined>;
+  /** The device's work of its own that still runs or has failed; undefined: none, or unreported. */
+  ownWork(): Promise<OwnWork | undefined>;
   /** The device's own log, newest last; empty when it keeps none. */
   readLog(): Promise<string[]>;
   close(): Promise<void>;

@@ -9,7 +9,7 @@ export function changed(held: HeldDevice, change: Partial<HeldDevice>): HeldDevi
     checkAttached: () => held.checkAttached(),
     nvmeFormat: (mode) => held.nvmeFormat(mode),
     eraseItself: (method) => held.eraseItself(method),
-    busyWith: () => held.busyWith(),
+    ownWork: () => held.ownWork(),
     readLog: () => held.readLog(),
     close: () => held.close(),
     ...change,

@@ -104,7 +104,7 @@ function lateDevice(device: () => Promise<HeldDevice>): Omit<HeldDevice, 'region
     },
     nvmeFormat: async (mode) => await (await device()).nvmeFormat(mode),
     eraseItself: async (method) => await (await device()).eraseItself(method),
-    busyWith: async () => await (await device()).busyWith(),
+    ownWork: async () => await (await device()).ownWork(),
     readLog: async () => await (await device()).readLog(),
     close: async () => {
       await (await device()).close();
