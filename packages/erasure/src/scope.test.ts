@@ -200,6 +200,21 @@ test('the plan refuses two devices that say they are the same disk', () => {
   ]);
 });
 
+test('the plan tells a card from the empty slots of its reader, and not from another card', () => {
+  const policy = { ...defaultScopePolicy, usb: 'erase' } as const;
+  const slot = (name: string) =>
+    disk({ ...{ name, serial: 'READER', transport: 'usb', removable: true } });
+  const empty = { ...slot('sdb'), regions: [], sizeBytes: 0 };
+  expect(decideScope([slot('sda'), empty], policy)).toMatchObject([
+    { kind: 'inScope', device: { name: 'sda' } },
+    { kind: 'listed', why: 'emptyReader' },
+  ]);
+  const two = decideScope([slot('sda'), empty, slot('sdc')], policy);
+  expect(two.map((decision) => 'why' in decision && decision.why)).toEqual([
+    ...['twoPaths', 'emptyReader', 'twoPaths'],
+  ]);
+});
+
 test('the plan gives a decision for every device, in order', () => {
   const devices = [disk({ name: 'sda' }), disk({ name: 'sr0', transport: 'optical' })];
   expect(decideScope(devices).map((decision) => decision.device)).toEqual(devices);

@@ -78,15 +78,18 @@ export function decideScope(
   devices: readonly DeviceFacts[],
   policy: ScopePolicy = defaultScopePolicy,
 ): ScopeDecision[] {
+  const outsides = devices.map((device) => reasonOutside(device, policy));
   const namesOf = new Map<string, string[]>();
-  for (const device of devices) {
+  for (const [index, device] of devices.entries()) {
+    // Each slot of a reader says the reader's serial number: an empty one is no second disk.
+    if (outsides[index]?.[0] === 'emptyReader') continue;
     const identity = deviceIdentity(device);
     const names = namesOf.get(identity);
     if (names === undefined) namesOf.set(identity, [device.name]);
     else names.push(device.name);
   }
-  return devices.map((device) => {
-    const outside = reasonOutside(device, policy);
+  return devices.map((device, index) => {
+    const outside = outsides[index];
     if (outside !== undefined) {
       const [why, reason] = outside;
       return { kind: 'listed', device, why, reason };

@@ -283,7 +283,8 @@ export function missingDevice({ record }: PassView, inventory: Inventory): RunFa
   const planned = record.devicePlan.flatMap(({ device }) => {
     return device === undefined ? [] : [deviceIdentity(device)];
   });
-  const seen = inventory.devices.map(deviceFactsOf);
+  // A reader without a medium says the serial number that stood for its card before.
+  const seen = inventory.devices.map(deviceFactsOf).filter(({ regions }) => regions.length > 0);
   const missing = presenceDifferences(seen, [], planned).find(({ kind }) => kind === 'missing');
   return missing && stepFailure('deviceChanged', describePresence(missing));
 }

@@ -38,7 +38,7 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import { decideToWrite, plansOfStep } from './device-plan.ts';
+import { decideToWrite, missingDevice, plansOfStep } from './device-plan.ts';
 import { gapsOf } from './gaps.ts';
 import { scopePolicy } from './policy.ts';
 
@@ -162,6 +162,17 @@ test('a hidden area is removed where the policy says so', () => {
       { removeHiddenArea: true },
     ]);
   }
+});
+
+test('a card that was pulled is missing, although its empty reader is there', () => {
+  const card = disk(1e9, { transport: Transport.USB, removable: true });
+  const host = bench({ cleaning: { usbDisks: UsbDisks.ERASE } });
+  driveToErase(host, [card]);
+  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const missing = (device: StorageDevice) =>
+    missingDevice(pass, create(InventorySchema, { devices: [device] }))?.message;
+  expect(missing(card)).toBeUndefined();
+  expect(missing({ ...card, regions: [], sizeBytes: 0n })).toMatch(/DISK-1 .*is not there/);
 });
 
 test('every disk is erased by the method that the policy asks for, or refused by its name', () => {

@@ -91,6 +91,17 @@ test('an empty order has no targets; a disk outside the order is a difference', 
   });
 });
 
+test('a card is the target in whatever slot of its reader, and the empty slots are none', () => {
+  const slot = (name: string) => disk({ ...{ name, transport: 'usb', removable: true } });
+  const empty = { ...slot('sdb'), regions: [], sizeBytes: 0 };
+  for (const present of [listing(empty, slot('sda')), listing(slot('sda'), empty)]) {
+    expect(findTargets([plan(slot('sda'))], present)).toMatchObject({
+      kind: 'targets',
+      targets: [{ device: { name: 'sda' }, plan: { kind: 'erase' } }],
+    });
+  }
+});
+
 test('remote storage counts only when it is ordered', () => {
   const lun = disk({ serial: 'S2', wwn: 'W2', name: 'sdb', transport: 'iscsi' });
   expect(findTargets([plan(disk())], listing(disk(), lun))).toMatchObject({

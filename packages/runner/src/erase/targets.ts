@@ -93,7 +93,10 @@ function ownStorage(
 ): DeviceFacts[] {
   const wanted = new Set(ordered.flatMap((facts) => (facts ? [deviceIdentity(facts)] : [])));
   return decideScope(present, orderedScopePolicy)
-    .filter((decision) => decision.kind !== 'listed' || wanted.has(deviceIdentity(decision.device)))
+    .filter((decision) => {
+      if (decision.kind !== 'listed') return true;
+      return decision.why !== 'emptyReader' && wanted.has(deviceIdentity(decision.device));
+    })
     .map((decision) => decision.device);
 }
 
