@@ -110,7 +110,12 @@ export {
   speedMax,
 } from './plausibility.ts';
 export { describePresence, type PresenceDifference, presenceDifferences } from './present.ts';
-export { type ListedKind, type RefusalKind, refusalActions } from './refusal.ts';
+export {
+  type ListedKind,
+  type RefusalKind,
+  refusalActions,
+  securityErasePassword,
+} from './refusal.ts';
 export {
   decideScope,
   defaultScopePolicy,

@@ -8,7 +8,8 @@ export type RefusalKind =
   | 'unnamed'
   | 'readOnly'
   | 'inUse'
-  | 'noMedium'
+  | 'noNamespace'
+  | 'noCapacity'
   | 'unfitRegion'
   | 'methodNotOffered'
   | 'hiddenNamespaces'
@@ -18,6 +19,12 @@ export type RefusalKind =
   | 'securityFrozen'
   | 'securityLocked';
 
+/**
+ * The password of an ATA secure erase. No secret: it protects nothing, and a person who finds the
+ * disk locked must be able to unlock it.
+ */
+export const securityErasePassword = 'rackwright';
+
 /** The remedy; a main clause in the imperative, without a full stop. */
 export const refusalActions: Readonly<Record<RefusalKind, string>> = {
   usb: 'pull it, or set cleaning.usb_disks to erase or to leave, or name it in cleaning.boot_media',
@@ -26,7 +33,10 @@ export const refusalActions: Readonly<Record<RefusalKind, string>> = {
   unnamed: 'take the device out, or replace it with one that says a serial number',
   readOnly: 'lift its write protection, or take it out',
   inUse: 'end what uses it in the runner, or start the runner anew',
-  noMedium: 'give the controller a namespace, or take the device out',
+  noNamespace: 'give the controller a namespace, or take the device out',
+  noCapacity:
+    'format it with blocks of 512 or 4096 bytes (sg_format), wait until its work is over, ' +
+    'or take it out',
   unfitRegion: 'format it with blocks of 512 or 4096 bytes, or take it out',
   methodNotOffered: 'choose a method that the device offers',
   hiddenNamespaces: 'attach or delete these namespaces, or erase by a method that reaches them',
@@ -36,7 +46,9 @@ export const refusalActions: Readonly<Record<RefusalKind, string>> = {
     'make all of it addressable (NVMe: a namespace over it; NVDIMM: a namespace in raw mode), ' +
     'or take the device out',
   securityFrozen: 'power the host off and on so that the firmware does not freeze it, or unplug it',
-  securityLocked: 'remove its password (hdparm --security-disable), or take it out',
+  securityLocked:
+    'remove its password (hdparm --security-unlock, then --security-disable; ours is ' +
+    `"${securityErasePassword}"), or take it out`,
 };
 
 /** Why a device is none of the host's own storage. */

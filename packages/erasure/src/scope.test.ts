@@ -162,7 +162,8 @@ test.each<[string, Partial<DeviceFacts>, RegExp]>([
   ['has no name', { serial: '', wwn: '' }, /serial number nor a WWN/],
   ['is read-only', { readOnly: true }, /read-only/],
   ['is in use', { holders: ['dm-0', '/'] }, /in use by dm-0, \//],
-  ['has no namespace', { regions: [] }, /no namespace/],
+  ['has no namespace', { regions: [], nvme }, /no namespace/],
+  ['has blocks that the kernel cannot use', { regions: [] }, /shows no capacity: its blocks/],
   ['is empty', { regions: [{ name: 'sda', sizeBytes: 0, logicalBlockBytes: 512 }] }, /0 bytes/],
   [
     'has odd blocks',
@@ -270,6 +271,14 @@ test.each<[SecurityState, string, string]>([
   expect(outcome(decide(device, policy))).toBe(asked);
 });
 
+test('a refusal for an ATA password names the one that an interrupted erase of ours leaves', () => {
+  const locked = { sanitize: { ...sanitize, ataSecurity: 'locked' } } as const;
+  expect(decide(locked)).toMatchObject({
+    reason: expect.stringContaining('"rackwright" if a secure erase of ours was interrupted'),
+    action: expect.stringMatching(/--security-unlock, then --security-disable; ours is "rackw/),
+  });
+});
+
 test('a sanitize may reach namespaces and space that are not visible', () => {
   const hidden = {
     transport: 'nvme',
@@ -309,7 +318,10 @@ test('the plan refuses a disk that hides capacity, unless the policy has it remo
 test('a reader without a medium is listed, and a fixed disk without one refused', () => {
   const empty = { regions: [], sizeBytes: 0 };
   expect(decide({ ...empty, removable: true })).toMatchObject({ why: 'emptyReader' });
-  expect(decide(empty)).toMatchObject({ kind: 'refused', why: 'noMedium' });
+  expect(decide(empty)).toMatchObject({
+    ...{ kind: 'refused', why: 'noCapacity' },
+    action: expect.stringContaining('sg_format'),
+  });
 });
 
 const controller: StorageSign = {

@@ -10,7 +10,12 @@
 import { type BootMedium, isBootMedium } from './boot-media.ts';
 import { type DeviceFacts, deviceIdentity, type Transport } from './facts.ts';
 import type { ErasureMethod } from './method.ts';
-import { type ListedKind, type RefusalKind, refusalActions } from './refusal.ts';
+import {
+  type ListedKind,
+  type RefusalKind,
+  refusalActions,
+  securityErasePassword,
+} from './refusal.ts';
 
 /** Smallest region that the challenge can be laid out on: its first and its last block. */
 export const regionBytesMin = 8192;
@@ -150,6 +155,9 @@ function isSanitize(method: ErasureMethod): boolean {
   }
 }
 
+/** An interrupted secure erase of ours leaves a disk with our password. */
+const passwordNote = `, "${securityErasePassword}" if a secure erase of ours was interrupted`;
+
 /** ACS-3 §4.18: a locked disk gives no access; a frozen one obeys no security command. */
 function reasonOfSecurity(
   { sanitize }: DeviceFacts,
@@ -161,9 +169,9 @@ function reasonOfSecurity(
     case 'disabled':
       return undefined;
     case 'locked':
-      return ['securityLocked', 'is locked by an ATA password'];
+      return ['securityLocked', `is locked by an ATA password${passwordNote}`];
     case 'enabled':
-      return isSecurity ? ['securityLocked', 'has an ATA password of somebody'] : undefined;
+      return isSecurity ? ['securityLocked', `has an ATA password${passwordNote}`] : undefined;
     case 'frozen':
       return isSecurity ? ['securityFrozen', 'has its ATA security frozen'] : undefined;
   }
@@ -277,6 +285,13 @@ export function isDismantlable(holder: string): boolean {
   return /^(md\d+|dm-\d+)$/.test(holder);
 }
 
+const noNamespace: DeviceRefusal = ['noNamespace', 'has no namespace that could be erased'];
+/** The kernel shows none of a disk that is not ready, or whose blocks it cannot use (520 bytes). */
+const noCapacity: DeviceRefusal = [
+  'noCapacity',
+  'shows no capacity: its blocks are not of 512 or 4096 bytes, or it is at work, locked or broken',
+];
+
 function reasonToRefuse(device: DeviceFacts): DeviceRefusal | undefined {
   if (device.transport === 'unknown') {
     return ['unknownTransport', 'gives no sign of how it is attached'];
@@ -289,7 +304,7 @@ function reasonToRefuse(device: DeviceFacts): DeviceRefusal | undefined {
     return ['inUse', `is in use by ${device.holders.join(', ')}`];
   }
   if (device.regions.length === 0) {
-    return ['noMedium', 'has no namespace or medium that could be erased'];
+    return device.nvme === undefined ? noCapacity : noNamespace;
   }
   for (const region of device.regions) {
     const unfit = reasonToRefuseRegion(region.name, region.sizeBytes, region.logicalBlockBytes);

@@ -8,7 +8,12 @@
  * S3 A disk that keeps our password after a failed erase has it removed; if that fails, the error
  *    names it.
  */
-import type { DeviceFacts, SanitizeFacts, SelfErasure } from '@rackwright/erasure';
+import {
+  type DeviceFacts,
+  type SanitizeFacts,
+  type SelfErasure,
+  securityErasePassword,
+} from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { DeviceError, type OwnWork } from '../machine/block-devices.ts';
 import { parseAtaIdentity } from './ata-identity.ts';
@@ -31,10 +36,6 @@ const pollMs = 5_000;
 const failedText = 'the last sanitize has failed';
 /** Without it hdparm refuses commands that lose data. */
 const sure = '--yes-i-know-what-i-am-doing';
-/**
- * No secret: it protects nothing, and a person who finds the disk locked must be able to unlock it.
- */
-const erasePassword = 'rackwright';
 
 /** Runs one method to its end. Rejects with `DeviceError`. Returns the tools' output. */
 export async function eraseItself(
@@ -259,11 +260,13 @@ async function eraseSecurely(
   await mustBe(exec, open, 'disabled', 'before the erase');
   const user = ['--user-master', 'u'];
   const erase = method === 'ataEnhancedErase' ? '--security-erase-enhanced' : '--security-erase';
-  const set = ['--security-set-pass', erasePassword];
+  const set = ['--security-set-pass', securityErasePassword];
   const lines = await command(exec, open, 'hdparm', [sure, ...user, ...set]);
   await mustBe(exec, open, 'enabled', 'after its password was set');
   try {
-    lines.push(...(await command(exec, open, 'hdparm', [sure, ...user, erase, erasePassword])));
+    lines.push(
+      ...(await command(exec, open, 'hdparm', [sure, ...user, erase, securityErasePassword])),
+    );
     await mustBe(exec, open, 'disabled', 'after the erase');
     return lines;
   } catch (error) {
@@ -275,9 +278,9 @@ async function eraseSecurely(
 async function removePassword(exec: Exec, open: OpenDevice): Promise<void> {
   const state = (await readAta(exec, open))?.sanitize.ataSecurity;
   if (state === 'disabled') return;
-  const args = [sure, '--user-master', 'u', '--security-disable', erasePassword];
+  const args = [sure, '--user-master', 'u', '--security-disable', securityErasePassword];
   await tell(exec, open, 'hdparm', args);
-  await mustBe(exec, open, 'disabled', `so its password is still "${erasePassword}"`);
+  await mustBe(exec, open, 'disabled', `so its password is still "${securityErasePassword}"`);
 }
 
 async function mustBe(exec: Exec, open: OpenDevice, wanted: string, when: string): Promise<void> {
