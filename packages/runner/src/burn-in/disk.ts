@@ -45,8 +45,8 @@ export const burnInDisk: Step = {
     const may = await context.mayBegin();
     if (may.kind === 'aborted') return failedEnd('cancelled', 'cancelled before it began');
     if (may.kind === 'over') return failedEnd('cancelled', `not begun: ${may.reason}`);
-    const prepared = await prepareDevices(devices, order, 'write');
-    if (prepared.kind === 'failed') return failedEnd('ioError', prepared.message);
+    const prepared = await preparedAsPlanned(context);
+    if (prepared.kind === 'failed') return prepared.end;
     const found = findTargets(order.devices, prepared.listing, 'overwrite');
     if (found.kind === 'changed') return failedEnd('deviceChanged', found.differences.join('; '));
     if (found.kind === 'none') return failedEnd('noDevices', 'the order names no disk to work');
@@ -58,6 +58,24 @@ export const burnInDisk: Step = {
     }
   },
 };
+
+/** The devices after their preparation, which only begins when they are those of the order. */
+async function preparedAsPlanned(
+  context: StepContext,
+): Promise<
+  | { readonly kind: 'ready'; readonly listing: DeviceListing }
+  | { readonly kind: 'failed'; readonly end: StepEnd }
+> {
+  const present = await context.devices.list();
+  const planned = findTargets(context.order.devices, present, 'overwrite');
+  if (planned.kind === 'changed') {
+    const end = failedEnd('deviceChanged', planned.differences.join('; '));
+    return { kind: 'failed', end };
+  }
+  const prepared = await prepareDevices(context, present, 'write');
+  if (prepared.kind === 'ready') return prepared;
+  return { kind: 'failed', end: failedEnd(prepared.type, prepared.message) };
+}
 
 type HeldGrip = HeldTarget & { readonly kind: 'held' };
 

@@ -70,8 +70,11 @@ export async function runOnDevices(context: StepContext, step: DevicesStep): Pro
   if (malformed !== undefined) return failed('invalidArgument', malformed);
   const guard = await guardIdentity(context);
   if (guard.kind === 'failed') return guard.end;
-  const prepared = await prepareDevices(context.devices, context.order, step.access);
-  if (prepared.kind === 'failed') return failed('ioError', prepared.message);
+  const present = await context.devices.list();
+  const planned = findTargets(context.order.devices, present, step.onlyMethod);
+  if (planned.kind === 'changed') return failed('deviceChanged', planned.differences.join('; '));
+  const prepared = await prepareDevices(context, present, step.access);
+  if (prepared.kind === 'failed') return failed(prepared.type, prepared.message);
   const found = findTargets(context.order.devices, prepared.listing, step.onlyMethod);
   if (found.kind === 'changed') return failed('deviceChanged', found.differences.join('; '));
   if (found.kind === 'none' && context.order.allowDiskless !== true) {

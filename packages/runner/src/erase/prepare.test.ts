@@ -8,6 +8,7 @@ import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { type BlockDevices, DeviceError } from '../machine/block-devices.ts';
+import type { StepContext } from '../steps/step.ts';
 import { prepareDevices } from './prepare.ts';
 import { findTargets } from './targets.ts';
 
@@ -41,13 +42,21 @@ async function order(
   return create(agent.RunStepSchema, { mode, devices: plans });
 }
 
+async function prepared(
+  on: BlockDevices,
+  asked: agent.RunStep,
+  mayBegin: StepContext['mayBegin'] = async () => ({ kind: 'granted' }),
+) {
+  return await prepareDevices({ devices: on, order: asked, mayBegin }, await on.list(), 'write');
+}
+
 test('a hidden area is shown, and the larger disk counts as the planned one', async () => {
   addDisk('sda');
   const asked = await order(true);
-  const prepared = await prepareDevices(devices, asked, 'write');
-  if (prepared.kind === 'failed') throw new Error(prepared.message);
-  expect(prepared.done.get('S-sda')).toEqual({ dismantled: [], hiddenBytesRemoved: BigInt(mib) });
-  const found = findTargets(asked.devices, prepared.listing);
+  const ready = await prepared(devices, asked);
+  if (ready.kind === 'failed') throw new Error(ready.message);
+  expect(ready.done.get('S-sda')).toEqual({ dismantled: [], hiddenBytesRemoved: BigInt(mib) });
+  const found = findTargets(asked.devices, ready.listing);
   if (found.kind !== 'targets') throw new Error(JSON.stringify(found));
   expect(found.targets.map(({ device, plan }) => [device.sizeBytes, plan.kind])).toEqual([
     [2 * mib, 'erase'],
@@ -58,9 +67,9 @@ test('the step leaves a hidden area alone in a check and where it may not be rem
   addDisk('sda');
   const before = readFileSync(join(folder, 'sda.json'), 'utf8');
   for (const asked of [await order(false), await order(true, CHECK)]) {
-    const prepared = await prepareDevices(devices, asked, 'write');
-    if (prepared.kind === 'failed') throw new Error(prepared.message);
-    const found = findTargets(asked.devices, prepared.listing);
+    const ready = await prepared(devices, asked);
+    if (ready.kind === 'failed') throw new Error(ready.message);
+    const found = findTargets(asked.devices, ready.listing);
     if (found.kind !== 'targets') throw new Error(JSON.stringify(found));
     expect(found.targets[0]?.plan).toMatchObject({ kind: 'refused' });
     expect(readFileSync(join(folder, 'sda.json'), 'utf8')).toBe(before);
@@ -71,9 +80,9 @@ test('a disk that has grown by another size than its hidden area is another disk
   addDisk('sda');
   const asked = await order(true);
   writeFileSync(join(folder, 'sda.img'), Buffer.alloc(3 * mib));
-  const prepared = await prepareDevices(devices, asked, 'write');
-  if (prepared.kind === 'failed') throw new Error(prepared.message);
-  expect(findTargets(asked.devices, prepared.listing).kind).toBe('changed');
+  const ready = await prepared(devices, asked);
+  if (ready.kind === 'failed') throw new Error(ready.message);
+  expect(findTargets(asked.devices, ready.listing).kind).toBe('changed');
 });
 
 test('each disk that cannot be prepared is named, and none outside the order touched', async () => {
@@ -88,8 +97,9 @@ test('each disk that cannot be prepared is named, and none outside the order tou
       throw new DeviceError(`${name} is still held by md127`);
     },
   };
-  expect(await prepareDevices(stubborn, asked, 'write')).toEqual({
+  expect(await prepared(stubborn, asked)).toEqual({
     kind: 'failed',
+    type: 'ioError',
     message: 'S-sda (sda): sda is still held by md127; S-sdb (sdb): sdb is still held by md127',
   });
   expect(tried).toEqual(['sda', 'sdb']);
@@ -109,9 +119,9 @@ test('the step takes down the holders of a disk, and nothing else', async () => 
       return [];
     },
   };
-  const prepared = await prepareDevices(watched, await order(true), 'write');
+  const ready = await prepared(watched, await order(true));
   expect(acts).toEqual(['dismantle sda']);
-  expect(prepared).toMatchObject({
+  expect(ready).toMatchObject({
     kind: 'ready',
     done: new Map([['S-sda', { dismantled: ['md127'], hiddenBytesRemoved: 0n }]]),
   });
@@ -126,7 +136,18 @@ test.each([
     ...devices,
     dismantle: () => Promise.reject(new DeviceError('it was touched')),
   };
-  const prepared = await prepareDevices(untouchable, await order(true), 'write');
-  expect(prepared).toMatchObject({ kind: 'ready', done: new Map() });
+  const ready = await prepared(untouchable, await order(true));
+  expect(ready).toMatchObject({ kind: 'ready', done: new Map() });
   expect((await devices.list()).devices.every(({ sizeBytes }) => sizeBytes === mib)).toBe(true);
+});
+
+test('no disk is prepared before the agent has said that the step may begin', async () => {
+  addDisk('sda');
+  const before = readFileSync(join(folder, 'sda.json'), 'utf8');
+  const over = async () => ({ kind: 'over', reason: 'its time is over' }) as const;
+  expect(await prepared(devices, await order(true), over)).toEqual({
+    kind: 'failed',
+    ...{ type: 'cancelled', message: 'not begun: its time is over' },
+  });
+  expect(readFileSync(join(folder, 'sda.json'), 'utf8')).toBe(before);
 });

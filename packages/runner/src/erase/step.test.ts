@@ -1,13 +1,16 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
+import { storageDeviceOf } from '@rackwright/erasure';
 import { BmcIdentitySchema, Transport } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
+import { fileDisks } from '../linux/file-disks.ts';
 import type { DeviceStage, StepContext } from '../steps/step.ts';
 import {
   addDisk,
   checkAfter,
+  clock,
   deviceLog,
   folder,
   guid,
@@ -208,6 +211,19 @@ test.each<[string, () => void, RegExp]>([
   expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged' });
   expect(end.result).toMatchObject({ message: expect.stringMatching(message) });
   expect(logExists('sda')).toBe(false);
+});
+
+test('nothing is prepared when a disk has appeared since the plan', async () => {
+  const hiding = { transport: 'sata', regions: [{ name: 'sda', exposedBytes: mib }] };
+  addDisk('sda', hiding);
+  const description = readFileSync(join(folder, 'sda.json'), 'utf8');
+  const [device] = (await fileDisks(folder, clock).list()).devices;
+  if (device === undefined) throw new Error('there is one disk');
+  const plan = { device: storageDeviceOf(device), removeHiddenArea: true };
+  const { devices } = create(agent.RunStepSchema, { devices: [plan] });
+  const end = await run({ order: { devices }, afterPlan: () => addDisk('sdb') });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged' });
+  expect(readFileSync(join(folder, 'sda.json'), 'utf8')).toBe(description);
 });
 
 test('the step fails without a device, and with a malformed order', async () => {

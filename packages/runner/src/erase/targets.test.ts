@@ -59,6 +59,24 @@ test('a disk with another name, firmware or partitions is still the target', () 
   });
 });
 
+test('a disk that hides a part of its area still is the planned one, if it is to show all', () => {
+  const hiding = (sizeBytes: number) =>
+    disk({
+      sizeBytes,
+      regions: [{ name: 'sda', sizeBytes, logicalBlockBytes: 512 }],
+      capacity: {
+        ...{ kind: 'examined', nativeBytes: 4 * mib, overlayBytes: 0 },
+        hostProtectedBytes: 4 * mib - sizeBytes,
+      },
+    });
+  const asked = { ...plan(hiding(2 * mib)), removeHiddenArea: true };
+  expect(findTargets([asked], listing(hiding(3 * mib)))).toMatchObject({
+    kind: 'targets',
+    targets: [{ plan: { kind: 'refused' } }],
+  });
+  expect(findTargets([plan(hiding(2 * mib))], listing(hiding(3 * mib))).kind).toBe('changed');
+});
+
 test('a device that is missing is told apart from one that is another', () => {
   const other = disk({ serial: 'S2', wwn: 'W2', name: 'sdb' });
   const missing = findTargets([plan(disk()), plan(other)], listing(disk()));

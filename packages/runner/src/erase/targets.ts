@@ -121,12 +121,12 @@ function planFor(
 
 /**
  * Facts that identify a device as the planned one; names, holders and partitions may differ. A
- * device whose hidden area was to be removed has its native size.
+ * device whose hidden area was to be removed has its native size, or hides a part of it still.
  */
 function changes(ordered: DeviceFacts, found: DeviceFacts, removesHidden: boolean): string[] {
   const identity = deviceIdentity(ordered);
   const native = ordered.sizeBytes + hiddenBytes(ordered);
-  const isGrown = removesHidden && found.sizeBytes === native;
+  const isGrown = removesHidden && found.sizeBytes + hiddenBytes(found) === native;
   const pairs: [string, string, string][] = [
     ['model', ordered.model, found.model],
     ['serial', ordered.serial, found.serial],
