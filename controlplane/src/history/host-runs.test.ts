@@ -87,6 +87,13 @@ test('the present run and those that are kept are listed, newest first, page by 
   expect((await failureOf(unknown)).kind).toBe('notFound');
 });
 
+test('a kept run that cannot be decoded is left out of the list', async () => {
+  await busyHost();
+  await fixture.store.put(storeKey('runs', 'u1', '98'), Uint8Array.of(255, 255), 'absent');
+  const { runs } = await fixture.history.listHostRuns({ parent, pageSize: 100 });
+  expect(runs).toHaveLength(12);
+});
+
 test('a run is read by its number, also when another run is current', async () => {
   await busyHost();
   expect((await fixture.history.getHostRun({ name: `${parent}/runs/12` })).kind).toBe(

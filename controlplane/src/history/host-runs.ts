@@ -1,5 +1,5 @@
 /** The runs of a host: the present one, and the stored ones. */
-import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { clone, create, toBinary } from '@bufbuild/protobuf';
 import {
   type Explanation,
   ExplanationSchema,
@@ -20,7 +20,7 @@ import { hostKey, presentHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { explainEndedRun } from '../host/index.ts';
-import { orUnavailable, readRecord } from '../records/index.ts';
+import { orUnavailable, readableOnce, readRecord } from '../records/index.ts';
 import { runFields } from './run-fields.ts';
 
 /** One run of a host, present or finished. Throws `notFound`. */
@@ -33,12 +33,12 @@ export async function listHostRuns(
   deps: RpcDependencies,
   request: ListHostRunsRequest,
 ): Promise<ListHostRunsResponse> {
-  const { store } = deps;
+  const { store, log } = deps;
   const { parent } = request;
   const { record, present } = await readRuns(deps, requireName('hosts', parent, 'parent'));
   const { entries } = await orUnavailable(store.list(storeKey('runs', record.host?.uid ?? '')));
   const finished = entries.flatMap(
-    ({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? [],
+    (entry) => readableOnce({ store, log }, wire.FinishedRunRecordSchema, entry)?.run ?? [],
   );
   const byNumber = new Map([...finished, ...present].map((run) => [run.number, run]));
   const listed = {

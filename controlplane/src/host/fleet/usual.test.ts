@@ -69,6 +69,14 @@ test('the host’s own successes come first, then those of its rack alone', asyn
   expect((await usual().of('h1')).runMs(clean)).toBe(45_000);
 });
 
+test('a run that cannot be decoded hides no other, of its host or of the rack', async () => {
+  const { store, usual } = await world();
+  await ran(store, 'h1', 40);
+  await store.put(storeKey('runs', 'u-h1', '999'), Uint8Array.of(255, 255), 'absent');
+  expect((await usual().of('h1')).runMs(clean)).toBe(40_000);
+  expect((await usual().of('h2')).runMs(clean)).toBe(40_000);
+});
+
 test('only the last ten count, and nothing that failed', async () => {
   const { store, usual } = await world();
   for (let n = 0; n < 30; n++) await ran(store, 'h1', 7_000);

@@ -3,7 +3,6 @@
  * itself or, without any, on the hosts of its rack. The source is the stored finished runs; the
  * cache here can be read again.
  */
-import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type HostId,
@@ -17,7 +16,7 @@ import {
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { orUnavailable } from '../../records/index.ts';
+import { orUnavailable, type RecordReader, readableOnce } from '../../records/index.ts';
 import { runKindName } from '../pass/pass.ts';
 import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import type { HostIndex } from './host-index.ts';
@@ -52,15 +51,19 @@ export const noUsualTimes: UsualTimes = { runMs: () => undefined, stepMs: () => 
 /** Durations by key, newest first. */
 type Samples = ReadonlyMap<string, readonly number[]>;
 
+interface RunReader extends RecordReader {
+  readonly store: StateStore;
+}
+
 /** Reads and caches the durations. */
 export class UsualDurations {
-  readonly #store: StateStore;
+  readonly #reader: RunReader;
   readonly #clock: Clock;
   readonly #index: HostIndex;
   readonly #known = new Map<HostUid, { readonly atMs: number; readonly samples: Samples }>();
 
-  constructor(deps: { readonly store: StateStore; readonly clock: Clock }, index: HostIndex) {
-    this.#store = deps.store;
+  constructor(deps: RunReader & { readonly clock: Clock }, index: HostIndex) {
+    this.#reader = deps;
     this.#clock = deps.clock;
     this.#index = index;
   }
@@ -87,9 +90,9 @@ export class UsualDurations {
     const nowMs = this.#clock.nowMs();
     const known = this.#known.get(uid);
     if (known !== undefined && Math.abs(nowMs - known.atMs) < freshMs) return known.samples;
-    const { entries } = await orUnavailable(this.#store.list(storeKey('runs', uid)));
+    const { entries } = await orUnavailable(this.#reader.store.list(storeKey('runs', uid)));
     const runs = entries.flatMap(
-      ({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? [],
+      (entry) => readableOnce(this.#reader, wire.FinishedRunRecordSchema, entry)?.run ?? [],
     );
     const samples = samplesOf(runs);
     this.#known.delete(uid);
