@@ -88,6 +88,8 @@ function heldLate(devices: BlockDevices, planned: DeviceFacts): HeldDevice {
     regions: planned.regions.map((_, index) => lateRegion(() => region(index))),
     confirm: () => Promise.resolve(),
     checkAttached: () => Promise.resolve(),
+    // Asked before the first use, which is what opens it.
+    ownWork: () => Promise.resolve(undefined),
     close: async () => {
       if (opened !== undefined) await (await opened).close();
     },
