@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { overdueReporter, silenceMaxMs, type TestFile } from './overdue-reporter.ts';
+import { overdueReporter, silenceMsMax, type TestFile } from './overdue-reporter.ts';
 
 const root = join(import.meta.dirname, '..');
 
 test('a file may be silent for as long as its slowest test or hook may take', () => {
   const patience = { importMs: 300, hookMs: 600, graceMs: 60 };
-  expect(silenceMaxMs([], patience)).toBe(360);
-  expect(silenceMaxMs([180], patience)).toBe(660);
-  expect(silenceMaxMs([180, 900], patience)).toBe(960);
+  expect(silenceMsMax([], patience)).toBe(360);
+  expect(silenceMsMax([180], patience)).toBe(660);
+  expect(silenceMsMax([180, 900], patience)).toBe(960);
 });
 
 test('a file that has ended may be silent, whatever is told of its tests afterwards', () => {

@@ -32,7 +32,7 @@ const lookMs = 1_000;
 const namesMax = 5;
 
 /** How long a file with these tests may say nothing, milliseconds; without any it is imported. */
-export function silenceMaxMs(timeoutsMs: readonly number[], patience: Patience): number {
+export function silenceMsMax(timeoutsMs: readonly number[], patience: Patience): number {
   const { importMs, hookMs, graceMs } = patience;
   return (timeoutsMs.length === 0 ? importMs : Math.max(hookMs, ...timeoutsMs)) + graceMs;
 }
@@ -50,7 +50,7 @@ export function overdueReporter(patience: Patience, end: (text: string) => void)
   const look = (): void => {
     for (const { module, atMs } of heard.values()) {
       const silentMs = performance.now() - atMs;
-      if (silentMs > silenceMaxMs(timeoutsOf(module), patience)) end(describe(module, silentMs));
+      if (silentMs > silenceMsMax(timeoutsOf(module), patience)) end(describe(module, silentMs));
     }
   };
   return {

@@ -157,7 +157,7 @@ describe('a step that deletes RAID volumes', () => {
 
   test('deletes none when the lease ends while the drives are read', async () => {
     const { result, volumes } = await deleteAll(atFirstDrive);
-    expect(result).toMatchObject({ kind: 'retryAfter', reason: 'invalidState' });
+    expect(result).toMatchObject({ kind: 'retryAfter', reason: 'notReady' });
     expect(volumes).toEqual({ orders: 0, layout: ['RAID0 1', 'RAID0 2'] });
   });
 

@@ -39,7 +39,7 @@ export interface Violation {
 const violationsMax = 100;
 /** How long work whose order a restored store has lost may still be carried out. */
 const lostWorkMs = 120_000;
-/** Hosts whose revisions are kept for explaining a violation. */
+/** The changes of these keys are kept for the explanation of a violation. */
 const hostsPrefix = 'hosts';
 
 export class Judge {

@@ -25,7 +25,7 @@ export interface RenewalParts {
 const renewFromPart = 0.5;
 const renewOverPart = 0.2;
 const retryFirstMs = 5_000;
-const retryLongestMs = 600_000;
+const retryMsMax = 600_000;
 /** Nobody works for us any more: tried more often. */
 const retryExpiredMs = 30_000;
 /** Not more often than this, even when our clock says that a new certificate is old already. */
@@ -175,10 +175,7 @@ export class IdentityRenewal {
     this.#attempt += 1;
     const { expiresAtMs } = this.#identity;
     const isOver = clock.nowMs() >= expiresAtMs;
-    const longestMs = Math.min(
-      isOver ? retryExpiredMs : retryLongestMs,
-      this.#lifeMs() * retryPart,
-    );
+    const longestMs = Math.min(isOver ? retryExpiredMs : retryMsMax, this.#lifeMs() * retryPart);
     const delayMs = fullJitterDelayMs({
       attempt: this.#attempt,
       firstMs: Math.min(retryFirstMs, longestMs),

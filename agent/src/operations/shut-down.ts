@@ -18,7 +18,7 @@ import type { OperationContext } from '../session/index.ts';
 import { resultOfBmc } from './bmc-access.ts';
 
 /** Longest wait of a policy; a longer one is taken for a mistake. */
-const waitLongestMs = 3_600_000;
+const waitMsMax = 3_600_000;
 /** Between two readings of the power: the first ones soon, for many systems stop fast. */
 const pollsAfterMs = [1_000, 2_000, 3_000] as const;
 const laterPollsAfterMs = 5_000;
@@ -53,7 +53,7 @@ export function shutdownLeftMs(
   const shutdown = kind.case === 'setPower' ? kind.value.shutdownDeadline : undefined;
   if (shutdown === undefined || deadline === undefined) return undefined;
   const leftMs = remainingMs() - (timestampMs(deadline) - timestampMs(shutdown));
-  return Math.min(leftMs, waitLongestMs);
+  return Math.min(leftMs, waitMsMax);
 }
 
 /** Asks, waits and forces; `leftMs` until the deadline. */

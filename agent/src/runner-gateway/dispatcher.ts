@@ -91,7 +91,7 @@ export class RunnerDispatcher implements RunnerOrders {
   readonly #unclaimed = new Map<OperationId, FinalResult>();
   /** By boot operation id, the oldest first: boots of which no runner will connect any more. */
   readonly #over = new Map<OperationId, BootClosure>();
-  /** The same of boots of whose runners no report is accepted any more. */
+  /** Boots whose runners' reports are rejected, in the same form. */
   readonly #disowned = new Map<OperationId, BootClosure>();
   /** Operation id → boot, from the runner's end until the journal has it. */
   readonly #ending = new Map<OperationId, OperationId>();

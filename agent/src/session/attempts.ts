@@ -39,7 +39,7 @@ import {
 import { spanOf } from './trace.ts';
 
 /** A Cancel without a deadline, or with a far one, is answered after this at the latest. */
-const cancelWaitMaxMs = 24 * 60 * 60_000;
+const cancelWaitMsMax = 24 * 60 * 60_000;
 
 export interface AttemptsDependencies extends Omit<ContextDependencies, 'tellProgress'> {
   readonly outlet: Outlet;
@@ -316,7 +316,7 @@ export class Attempts {
   #isOverInTime(target: Attempt, cancel: Attempt): Promise<boolean> {
     const { clock } = this.#deps;
     const { signal } = cancel;
-    const waitMs = Math.min(Math.max(cancel.remainingMs(), 0), cancelWaitMaxMs);
+    const waitMs = Math.min(Math.max(cancel.remainingMs(), 0), cancelWaitMsMax);
     return new Promise((resolve) => {
       const finish = (over: boolean) => {
         cancelTimer();

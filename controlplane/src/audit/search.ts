@@ -43,7 +43,7 @@ export interface AuditPage {
 
 export const entriesPerPageMax = 8_192;
 /** The longest delay between an event and its log entry, including clock differences. */
-const lagMaxMs = 600_000;
+const lagMsMax = 600_000;
 const idDigits = 16;
 
 /**
@@ -58,11 +58,11 @@ export async function searchAudit(
   isSeen: (record: AuditRecord) => boolean = () => true,
 ): Promise<AuditPage> {
   const records: AuditRecord[] = [];
-  let position = before ?? (await afterTime(log, search.endMs + lagMaxMs));
+  let position = before ?? (await afterTime(log, search.endMs + lagMsMax));
   for (let entriesRead = 0; entriesRead < entriesPerPageMax; ) {
     const page = await log.back(LOG_PAGE_MAX, position);
     for (const entry of page.entries) {
-      if (isOlder(entry, search.startMs - lagMaxMs)) return { records };
+      if (isOlder(entry, search.startMs - lagMsMax)) return { records };
       entriesRead += 1;
       position = entry.position;
       const record = shownOf(entry);

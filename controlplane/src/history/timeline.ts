@@ -46,7 +46,7 @@ const changesBackMax = 16_384;
 /** Revisions read at a time. */
 const readAtOnce = 64;
 /** The largest lead of a caller's clock over ours. */
-const aheadMaxMs = 60_000;
+const aheadMsMax = 60_000;
 
 type StoreDependencies = Pick<RpcDependencies, 'store'>;
 type PastDependencies = Pick<RpcDependencies, 'store' | 'clock'>;
@@ -225,7 +225,7 @@ function checkRange({ startTime, endTime }: ListHostRevisionsRequest) {
 
 function checkPastTime({ clock }: PastDependencies, time: Timestamp, field: string): number {
   const atMs = timestampMs(time);
-  if (atMs <= clock.nowMs() + aheadMaxMs) return atMs;
+  if (atMs <= clock.nowMs() + aheadMsMax) return atMs;
   const description = `is ${instant(atMs)}, which lies ahead; it must be a time in the past`;
   throw invalidArgument([{ field, description }]);
 }

@@ -15,7 +15,7 @@
 import { actors, HoldScope, HostState, type Run, type store } from '@rackwright/messages';
 import { hasApplied, sameMessage } from '../records/index.ts';
 import { raiseFaults } from './bmc/health.ts';
-import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
+import { driveDeletion, foldForce, recordRemains } from './deletion/deletion.ts';
 import { foldFences } from './deletion/fence-hold.ts';
 import { noteNetbootAccess } from './deployment/netboot-access.ts';
 import { hardwareFaultOf, noteBootMacs } from './erasure/hardware.ts';
@@ -38,12 +38,12 @@ import { endHolds } from './life/holds.ts';
 import { foldNewer } from './life/newer.ts';
 import { holdOf, refusalOf } from './life/refusal.ts';
 import { guardedContext, guardRestored } from './life/restored.ts';
-import { leaveUp, takeOver } from './life/shared-boot.ts';
+import { keepOnForClean, takeOver } from './life/shared-boot.ts';
 import { isAgentGone } from './life/stuck.ts';
 import { callAgain } from './operation/calls.ts';
 import { askToForget, repeatCancel } from './operation/operation.ts';
 import { withdrawHandOffs } from './operation/settled.ts';
-import { leaveSlots } from './pass/brake.ts';
+import { releaseSlots } from './pass/brake.ts';
 import { activeRun, beginPass, type Pass, recordCause, runName } from './pass/pass.ts';
 import { move } from './pass/transitions.ts';
 import type {
@@ -82,7 +82,7 @@ export function step(
   raiseFaults(pass);
   noteNetbootAccess(pass);
   const run = activeRun(pass.status);
-  leaveSlots(pass, run !== undefined && isAgentGone(pass, run));
+  releaseSlots(pass, run !== undefined && isAgentGone(pass, run));
   if (pass.removed) return { kind: 'removed', record: pass.record, effects: pass.effects };
   notePowerMismatch(pass);
   keepDisplaced(pass, record);
@@ -145,29 +145,32 @@ function proceed(pass: Pass): void {
   for (let round = 0; round < roundsMax && !pass.removed; round++) {
     const run = activeRun(pass.status);
     if (run !== undefined) {
-      leaveUp(pass, run);
+      keepOnForClean(pass, run);
       driveRun(pass, run);
     }
     if (pass.ended !== undefined) {
       applyRunEnd(pass, pass.ended);
       pass.ended = undefined;
       if (pass.status.state === HostState.GONE) {
-        leaveRemains(pass);
+        recordRemains(pass);
         pass.removed = true;
       }
     } else if (run !== undefined) {
       return;
     } else {
-      leaveUnwanted(pass);
-      leaveChanged(pass);
+      endUnwantedReadiness(pass);
+      endReadinessOfChanged(pass);
       if (startWanted(pass)) continue;
-      if (!leaveSwitchedOn(pass)) return;
+      if (!endReadinessOfSwitchedOn(pass)) return;
     }
   }
 }
 
-/** An available host with a lesser goal is no longer kept ready; its erasures stay valid. */
-function leaveUnwanted(pass: Pass): void {
+/**
+ * An available host with a lesser goal is no longer kept ready. Its disks stay erased; their
+ * certificates end with this use.
+ */
+function endUnwantedReadiness(pass: Pass): void {
   const { status } = pass;
   if (status.state !== HostState.AVAILABLE || wantsAvailable(pass.spec)) return;
   const wasDue = isRereadingDue(pass);
@@ -180,7 +183,7 @@ function leaveUnwanted(pass: Pass): void {
  * The host's present hardware differs from the inspected and certified one, or from what it boots
  * from.
  */
-function leaveChanged(pass: Pass): void {
+function endReadinessOfChanged(pass: Pass): void {
   const { status } = pass;
   noteBootMacs(pass);
   const fault = hardwareFaultOf(status);
@@ -193,7 +196,7 @@ function leaveChanged(pass: Pass): void {
  * An available host is off. If a failed run left it on, and it is not switched off at once,
  * somebody may have restarted it, and what it booted is unknown. True: that was the case.
  */
-function leaveSwitchedOn(pass: Pass): boolean {
+function endReadinessOfSwitchedOn(pass: Pass): boolean {
   const { status } = pass;
   if (status.state !== HostState.AVAILABLE || status.poweredOn !== true) return false;
   move(status, 'used');

@@ -300,7 +300,7 @@ export class Authorities {
     const { clock, log } = this.#options;
     this.#cancelRenewal();
     if (this.#stopped) return;
-    this.#cancelRenewal = clock.after(Math.min(delayMs, longestTimerMs), () => {
+    this.#cancelRenewal = clock.after(Math.min(delayMs, timerMsMax), () => {
       this.#taking = this.#taking.then(async () => {
         try {
           if (halfLifeMs(this.#now.server.certificate) > clock.nowMs()) return this.#armRenewal();
@@ -376,7 +376,7 @@ export class Authorities {
  * setTimeout has a maximum (2^31 − 1 ms); a step of the wall clock is also noticed within this
  * time.
  */
-const longestTimerMs = 3_600_000;
+const timerMsMax = 3_600_000;
 
 function digestsOf({ authorities }: wire.TrustRecord): ReadonlySet<string> {
   return new Set(authorities.map(({ authority }) => authority?.sha256 ?? ''));

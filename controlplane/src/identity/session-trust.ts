@@ -26,7 +26,7 @@ export interface SessionTrustParts {
 
 /** Agents ask for certificates of a new authority within this part of a certificate's life. */
 const renewWithinPart = 1 / 20;
-const renewWithinLongestMs = 3_600_000;
+const renewWithinMsMax = 3_600_000;
 
 /** The session's reasons for refusals of a key. */
 const sessionReasons: Readonly<Record<KeyRefusal, SessionRefusal>> = {
@@ -49,7 +49,7 @@ export function createSessionTrust({
       return create(agent.TrustBundleSchema, {
         certificatePem: [...certificates],
         activeCaSha256: caSha256,
-        renewWithinMs: Math.floor(Math.min(spreadMs, renewWithinLongestMs)),
+        renewWithinMs: Math.floor(Math.min(spreadMs, renewWithinMsMax)),
       });
     },
     existing: (digests) => authorities.existing(digests),

@@ -46,7 +46,7 @@ export interface RegistryResolverParts {
 /** The time limit of one request, including tokens and redirects. */
 const questionTimeoutMs = 30_000;
 /** A registry may request a longer pause; it is asked again after this time anyway. */
-const restMaxMs = 3_600_000;
+const restMsMax = 3_600_000;
 const restDefaultMs = 30_000;
 /** The most registries whose pause is remembered. */
 const restsMax = 256;
@@ -198,7 +198,7 @@ function failureOf(error: OciError, registry: string): FailedAnswer {
   const { kind, message, retryAfterMs } = error;
   const failure = failed(failureNames[kind], `${message}${remedyOf(error, registry)}`);
   if (kind !== 'tooMany' && retryAfterMs === undefined) return failure;
-  return { ...failure, retryAfterMs: Math.min(restMaxMs, retryAfterMs ?? restDefaultMs) };
+  return { ...failure, retryAfterMs: Math.min(restMsMax, retryAfterMs ?? restDefaultMs) };
 }
 
 function failed(type: FailureName, message: string): FailedAnswer {

@@ -42,7 +42,7 @@ const passIntervalMs = 3_600_000;
 const firstPassAfterMs = 60_000;
 const removalsPerPassMax = 1_000;
 /** During the creation of a host its facts may exist before its record. */
-const factsAgeMinMs = dayMs;
+const factsAgeMsMin = dayMs;
 
 /** Starts to sweep at intervals; the returned function ends it. */
 export function startRetentionSweep(deps: RetentionDependencies): Cancel {
@@ -108,7 +108,7 @@ async function orphanedFacts({
       if (host.kind === 'found') continue;
       const [last] = (await orUnavailable(store.past(key, 1))).changes;
       const atMs = last?.atMs;
-      if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMinMs) found.push({ key, revision });
+      if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMsMin) found.push({ key, revision });
     }
     if (found.length >= removalsPerPassMax) break;
   }

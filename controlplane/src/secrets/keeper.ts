@@ -77,8 +77,8 @@ const readerGoneMs = 200_000;
 /** Pause before another check during the wait for replicas. */
 const waitMs = 2_000;
 /** Pauses before keys are read again while the requested one is missing. */
-const readAgainMinMs = 2_000;
-const readAgainMaxMs = 60_000;
+const readAgainMsMin = 2_000;
+const readAgainMsMax = 60_000;
 
 export class SecretsKeeper {
   readonly #parts: KeeperParts;
@@ -90,7 +90,7 @@ export class SecretsKeeper {
   /** `asked_time` of the request for which the keys were read last. */
   #readForMs = 0;
   #readAgainAtMs = 0;
-  #readAgainPauseMs = readAgainMinMs;
+  #readAgainPauseMs = readAgainMsMin;
   #lastFitness = true;
   #onFitness: (isFit: boolean) => void = () => undefined;
 
@@ -244,11 +244,11 @@ export class SecretsKeeper {
     const wanted = [record.keyId, record.nextKeyId].filter((id) => id !== '');
     if (wanted.every((id) => secrets.keyIds.includes(id))) return;
     const nowMs = clock.suspendAwareMs();
-    if (this.#readForMs !== askedMs) this.#readAgainPauseMs = readAgainMinMs;
+    if (this.#readForMs !== askedMs) this.#readAgainPauseMs = readAgainMsMin;
     else if (nowMs < this.#readAgainAtMs) return;
     this.#readForMs = askedMs;
     this.#readAgainAtMs = nowMs + this.#readAgainPauseMs;
-    this.#readAgainPauseMs = Math.min(this.#readAgainPauseMs * 2, readAgainMaxMs);
+    this.#readAgainPauseMs = Math.min(this.#readAgainPauseMs * 2, readAgainMsMax);
     const before = [...secrets.keyIds, this.#problem].join();
     try {
       const keys = await source.read();

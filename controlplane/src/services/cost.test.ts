@@ -39,7 +39,7 @@ const tries = 4;
 /** The effects of a call are over when this many looks in a row count nothing. */
 const quietLooks = 5;
 const lookMs = 50;
-const longestWaitMs = 60_000;
+const waitMsMax = 60_000;
 
 /** Rows of fleet views that were read, by any caller. */
 const visits = vi.spyOn(FleetRows.prototype, 'get');
@@ -143,7 +143,7 @@ class Fleet {
     const counted = () => cost.rows + cost.written + visits.mock.calls.length;
     let [seen, quiet] = [counted(), 0];
     for (let waitedMs = 0; quiet < looks; waitedMs += lookMs) {
-      if (waitedMs > longestWaitMs) throw new Error('the control plane never comes to rest');
+      if (waitedMs > waitMsMax) throw new Error('the control plane never comes to rest');
       await pause(lookMs);
       quiet = counted() === seen ? quiet + 1 : 0;
       seen = counted();

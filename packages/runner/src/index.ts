@@ -64,10 +64,10 @@ export { type RunnerParts, runRunner } from './runner.ts';
 export { type AgentAddress, type AgentConnection, type AgentDialer } from './session/dialer.ts';
 export {
   inspected,
-  RunnerSession,
+  RunnerProtocol,
   type SessionEffect,
   type SessionEvent,
-} from './session/machine.ts';
+} from './session/protocol.ts';
 export { type FinishedOperation, type RunnerRecord } from './session/record.ts';
 export { type CommandParts, runCommand } from './steps/command.ts';
 export { runFile } from './steps/file.ts';

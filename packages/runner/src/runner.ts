@@ -1,6 +1,6 @@
 /**
  * The runner's loop: keeps a session with the agent, carries out the effects that the session
- * machine decides, runs steps. A thin shell; `session/machine.ts` decides what it may do.
+ * machine decides, runs steps. A thin shell; `session/protocol.ts` decides what it may do.
  *
  * Invariants:
  * 1. Effects are carried out one after another, in the order of the events they follow from.
@@ -30,14 +30,14 @@ import { LiveOutput } from './program/live-output.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
 import { type ExchangeOutcome, type ExchangePayload, exchangeBytes } from './session/exchange.ts';
 import { loadRunnerKey, type RunnerKey } from './session/key.ts';
+import { type Permission, type PermissionEnd, Permissions } from './session/permission.ts';
 import {
   inspected,
   type OrderedImage,
-  RunnerSession,
+  RunnerProtocol,
   type SessionEffect,
   type SessionEvent,
-} from './session/machine.ts';
-import { type Permission, type PermissionEnd, Permissions } from './session/permission.ts';
+} from './session/protocol.ts';
 import { decodeRecord, encodeRecord } from './session/record.ts';
 import { formatProgress } from './steps/progress-text.ts';
 import type { DeviceStage, Step, StepContext, StepEnd } from './steps/step.ts';
@@ -60,9 +60,9 @@ export interface RunnerParts {
 }
 
 const reconnectFirstMs = 500;
-const reconnectLongestMs = 5_000;
+const reconnectMsMax = 5_000;
 /** Even a lucky draw of the jitter waits this long. */
-const reconnectLeastMs = 100;
+const reconnectMsMin = 100;
 /** Messages waiting for the agent above which no output is sent. */
 const liveWaitingMax = 16;
 const stateFolderMode = 0o700;
@@ -76,7 +76,7 @@ export async function runRunner(parts: RunnerParts, signal: AbortSignal): Promis
   const record = decodeRecord(await parts.disk.read(recordPath), bootId);
   const interrupted = record.outstanding;
   const names = parts.steps.map((step) => step.description.name ?? '');
-  const session = new RunnerSession(record, names, parts.clock.nowMs());
+  const session = new RunnerProtocol(record, names, parts.clock.nowMs());
   const key = await loadRunnerKey(parts.disk, `${parts.stateFolder}/key.json`, bootId);
   const loop = new RunnerLoop(parts, session, key, bootId, interrupted, recordPath);
   await loop.run(signal);
@@ -93,7 +93,7 @@ interface ContextEffect {
 
 class RunnerLoop {
   readonly #parts: RunnerParts;
-  readonly #session: RunnerSession;
+  readonly #session: RunnerProtocol;
   readonly #key: RunnerKey;
   readonly #bootId: BootId;
   readonly #interrupted: { operationId: OperationId; progress: string } | undefined;
@@ -108,7 +108,7 @@ class RunnerLoop {
 
   constructor(
     parts: RunnerParts,
-    session: RunnerSession,
+    session: RunnerProtocol,
     key: RunnerKey,
     bootId: BootId,
     interrupted: { operationId: OperationId; progress: string } | undefined,
@@ -432,10 +432,10 @@ class RunnerLoop {
     const delayMs = fullJitterDelayMs({
       attempt,
       firstMs: reconnectFirstMs,
-      longestMs: reconnectLongestMs,
+      longestMs: reconnectMsMax,
       fraction: this.#parts.random.fraction(),
     });
-    return pause(this.#parts.clock, Math.max(delayMs, reconnectLeastMs));
+    return pause(this.#parts.clock, Math.max(delayMs, reconnectMsMin));
   }
 }
 

@@ -10,7 +10,7 @@ import { type Credentials, LeanStream, type Message } from './lean-agent.ts';
 export const heartbeatIntervalMs = 20_000;
 /** Pauses of `SessionLimits`, before full jitter. */
 const reconnectFirstMs = 1_000;
-const reconnectLongestMs = 30_000;
+const reconnectMsMax = 30_000;
 /** Agents behind one address. */
 const perAddress = 1_000;
 /** By then all agents are in, or what is measured is no figure. */
@@ -96,7 +96,7 @@ class BenchAgent {
   async connect(): Promise<void> {
     for (let attempt = 1; !(await this.#tryConnect()); attempt += 1) {
       this.retries += 1;
-      const longestMs = Math.min(reconnectFirstMs * 2 ** (attempt - 1), reconnectLongestMs);
+      const longestMs = Math.min(reconnectFirstMs * 2 ** (attempt - 1), reconnectMsMax);
       await sleep(longestMs * Math.random());
     }
     this.#beatTimer = setTimeout(() => this.#beats(), heartbeatIntervalMs * Math.random());

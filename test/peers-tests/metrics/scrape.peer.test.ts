@@ -82,9 +82,12 @@ function portsOf(): Port[] | undefined {
   if (inside === undefined) return undefined;
   const place = join(folder, inside.name);
   const files = readdirSync(place).filter((name) => /^(controlplane|agent-.*)\.json$/.test(name));
-  if (files.length < 3) return undefined;
-  return files.map((name) => {
-    const { metrics } = JSON.parse(readFileSync(join(place, name), 'utf8'));
+  const texts = files.map((name) => ({ name, text: readFileSync(join(place, name), 'utf8') }));
+  // Each configuration is one JSON document: it is there when its last brace is.
+  if (texts.length < 3 || !texts.every(({ text }) => text.trimEnd().endsWith('}')))
+    return undefined;
+  return texts.map(({ name, text }) => {
+    const { metrics } = JSON.parse(text);
     const job = name.startsWith('agent') ? 'rackwright-agent' : 'rackwright-controlplane';
     return { job, address: `127.0.0.1:${metrics.port}` };
   });

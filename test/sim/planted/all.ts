@@ -19,7 +19,7 @@ const seedsMax = 200;
  */
 const huntMaxCpuSeconds = 300;
 /** The same for one that hangs and computes nothing. */
-const huntMaxMs = 3_600_000;
+const huntMsMax = 3_600_000;
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const run = promisify(execFile);
@@ -132,7 +132,7 @@ async function byTest({ name, caughtBy }: Plant): Promise<Verdict> {
 }
 
 async function start(argv: readonly string[], env: Record<string, string>) {
-  const options = { cwd: root, timeout: huntMaxMs, maxBuffer: 64 * 1024 * 1024 };
+  const options = { cwd: root, timeout: huntMsMax, maxBuffer: 64 * 1024 * 1024 };
   const limited = ['-c', `ulimit -t ${huntMaxCpuSeconds}; exec "$@"`, 'sh', process.execPath];
   return run('sh', [...limited, ...argv], { ...options, env: { ...process.env, ...env } });
 }
@@ -154,7 +154,7 @@ async function failedTests(reportPath: string): Promise<string[]> {
 
 function lastLines(error: unknown): string {
   const { stderr = '', signal } = error as { stderr?: string; signal?: NodeJS.Signals | null };
-  const limits = `${huntMaxCpuSeconds} s of processor time, ${huntMaxMs / 1_000} s in all`;
+  const limits = `${huntMaxCpuSeconds} s of processor time, ${huntMsMax / 1_000} s in all`;
   if (signal) return `ended by ${signal}; its limits are ${limits}`;
   return stderr.trim().split('\n').slice(-6).join(' | ') || String(error);
 }

@@ -27,10 +27,10 @@ const awayAfterFailures = 3;
 const refusalsMax = 3;
 const strikesMax = 8;
 const firstPauseMs = 1_000;
-const longestEventPauseMs = 300_000;
-const longestAwayPauseMs = 60_000;
+const eventPauseMsMax = 300_000;
+const awayPauseMsMax = 60_000;
 /** The longest pause that a receiver may request. */
-const longestAskedPauseMs = 600_000;
+const askedPauseMsMax = 600_000;
 
 /** The result of one attempt. */
 export type DeliveryAttempt =
@@ -186,27 +186,24 @@ export class DeliveryWindow {
       if (!this.isAway) lane.strikes += 1;
       this.#failures += 1;
       const { pauseMs = 0 } = attempted;
-      const asked = Math.min(pauseMs, longestAskedPauseMs);
+      const asked = Math.min(pauseMs, askedPauseMsMax);
       this.#awayUntilMs = nowMs + Math.max(asked, this.#awayPauseMs());
       if (lane.strikes >= strikesMax) return 'giveUp';
     }
     const pauseOfEvent = { attempt: lane.attempts, firstMs: firstPauseMs, key: lane.subject };
-    this.#release(
-      pending,
-      nowMs + backoffDelayMs({ ...pauseOfEvent, longestMs: longestEventPauseMs }),
-    );
+    this.#release(pending, nowMs + backoffDelayMs({ ...pauseOfEvent, longestMs: eventPauseMsMax }));
     return 'again';
   }
 
   #awayPauseMs(): number {
     const attempt = Math.max(1, this.#failures - awayAfterFailures + 1);
-    const longestMs = longestAwayPauseMs;
+    const longestMs = awayPauseMsMax;
     return backoffDelayMs({ attempt, firstMs: firstPauseMs, longestMs, key: 'away' });
   }
 
   /** It was given up and cannot be stored now: it is tried again, after a long pause. */
   putOff(pending: PendingEvent, nowMs: number): void {
-    this.#release(pending, nowMs + longestEventPauseMs);
+    this.#release(pending, nowMs + eventPauseMsMax);
   }
 
   #release({ lane }: PendingEvent, notBeforeMs: number): void {

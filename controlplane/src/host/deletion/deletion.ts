@@ -46,7 +46,7 @@ import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
 import { endRun, startRun } from '../run/engine.ts';
-import { isForced, leaveBehind, limitCall, whyNotWaited } from '../run/forced.ts';
+import { isForced, limitCall, recordRemnant, whyNotWaited } from '../run/forced.ts';
 import { isFenceHold } from './fence-hold.ts';
 
 /** The most hosts that a rack's agent still has to forget; its record is bounded. */
@@ -143,7 +143,7 @@ export function foldForce(pass: Pass): void {
   if (why === undefined) return;
   if (pass.record.operation?.sentTo !== undefined) {
     const at = currentStep(run)?.name ?? 'its end';
-    leaveBehind(pass, `work: ${runName(run)} may still be going on at ${at}: ${why}`);
+    recordRemnant(pass, `work: ${runName(run)} may still be going on at ${at}: ${why}`);
   }
   const message = `given up for the removal of the host: ${why}`;
   endRun(pass, run, RunOutcome.CANCELLED, stepFailure('cancelled', message));
@@ -243,7 +243,7 @@ function forcedSteps(pass: Pass): RequestedStep[] {
   if (!mayBeOn || !isOursToSwitch(pass)) return [];
   const why = whyNotSwitched(pass);
   if (why === undefined) return [powerOff];
-  leaveBehind(pass, `power: the host may be on and was not switched off: ${why.text}`);
+  recordRemnant(pass, `power: the host may be on and was not switched off: ${why.text}`);
   return [];
 }
 
@@ -279,11 +279,11 @@ function whyNotSwitched({ spec, status, context, record }: Leaving): SwitchObsta
 }
 
 /** The remains of a forced removal: a record for people, and a tombstone for the agent. */
-export function leaveRemains(pass: Pass): void {
+export function recordRemains(pass: Pass): void {
   const { record, host, spec, status } = pass;
   if (!isForced(pass)) return;
   if (mustBeErased(pass)) {
-    leaveBehind(pass, 'data: the host ran an image, and its disks have not been erased');
+    recordRemnant(pass, 'data: the host ran an image, and its disks have not been erased');
   }
   if (record.leftBehind.length === 0) return;
   const { bmc } = spec;

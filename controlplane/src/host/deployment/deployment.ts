@@ -276,12 +276,12 @@ export function switchedOnMs(run: RunView): number | undefined {
 }
 
 /** Time for an agent that already has the proof to report it, even when it is asked late. */
-const proofAskMinMs = 60_000;
+const proofAskMsMin = 60_000;
 
 /** How long the agent may still wait for the proof, from now. */
 export function proofLeftMs({ record, context }: PassView, run: RunView): number {
   const wholeMs = proofTimeoutMs(record.deploy);
   const sinceMs = switchedOnMs(run);
   if (sinceMs === undefined) return wholeMs;
-  return Math.max(proofAskMinMs, sinceMs + wholeMs - context.nowMs);
+  return Math.max(proofAskMsMin, sinceMs + wholeMs - context.nowMs);
 }

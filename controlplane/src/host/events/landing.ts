@@ -1,4 +1,4 @@
-/** The state of the host after the end of a run: applies the tables (`machine-tables.ts`). */
+/** The state of the host after the end of a run: applies the tables of `pass/transitions.ts`. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {

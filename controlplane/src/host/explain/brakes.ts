@@ -23,7 +23,7 @@ interface BrakeText {
 }
 
 /** A run that waits for the end of a freeze. */
-export function tellFreeze({ freeze }: HostContext): BrakeText {
+export function explainFreeze({ freeze }: HostContext): BrakeText {
   const again = 'the work then goes on by itself';
   if (freeze === undefined) {
     return { blocker: 'a freeze', unblock: [`nothing: ${again}`], braked: {} };
@@ -40,7 +40,7 @@ export function tellFreeze({ freeze }: HostContext): BrakeText {
 }
 
 /** A run that waits for a slot of a limit. */
-export function tellQueue(
+export function explainQueue(
   record: store.HostRecord,
   run: Run,
   { quotaViews }: HostContext,
@@ -93,7 +93,7 @@ function holdEndOf(context: HostContext): HoldEnd {
 }
 
 /** A host that is held because its store has lost data. */
-export function tellRestored(record: store.HostRecord, context: HostContext) {
+export function explainRestored(record: store.HostRecord, context: HostContext) {
   const hold = record.host?.status?.holds.find(isRestoredHold);
   if (hold === undefined) return undefined;
   const rack = rackOf(record);
@@ -139,7 +139,7 @@ export function adviceToReview(record: store.HostRecord): string[] {
 }
 
 /** After the acceptance: a host that is left unchanged, because it may have been taken into use. */
-export function tellReviewFirst(record: store.HostRecord) {
+export function explainReviewFirst(record: store.HostRecord) {
   const { host, lookFirstSince } = record;
   const { state, claim, backoff, inRescue = false } = host?.status ?? {};
   const isOfPool = claim !== undefined && isPoolClaim(claim);
@@ -162,8 +162,8 @@ export function tellReviewFirst(record: store.HostRecord) {
 }
 
 /** Work in progress goes on; the next work waits until a person accepts the store. */
-export function tellRunOfRestored(record: store.HostRecord, context: HostContext) {
-  const draft = tellRestored(record, context);
+export function explainRunOfRestored(record: store.HostRecord, context: HostContext) {
+  const draft = explainRestored(record, context);
   if (draft === undefined) return undefined;
   const { causes, blocker, unblock } = draft;
   return { causes, blocker, unblock };

@@ -10,13 +10,13 @@ import { adviceToReview, unknownUse } from './brakes.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** A hold keeps a pending deletion from going on; undefined without one. */
-export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainKeptDeletion(record: store.HostRecord): ExplanationDraft | undefined {
   const { status, spec } = record.host ?? {};
   if (status?.deletion === undefined || spec === undefined) return undefined;
   const going = { status, record, spec };
   const hold = needsWork(record, spec) ? holdOnDeletion(going) : undefined;
   if (hold === undefined) return undefined;
-  const fenced = tellFence(record);
+  const fenced = explainFence(record);
   const headline = `${displayOf(status)}: held by ${hold.by}: it is neither released nor erased`;
   if (fenced !== undefined && isFenceHold(hold)) return { ...fenced, headline };
   return {
@@ -33,7 +33,7 @@ export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | u
 }
 
 /** A deletion of a restored store, whose host may have been taken into use since the backup. */
-export function tellReviewedDeletion(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainReviewedDeletion(record: store.HostRecord): ExplanationDraft | undefined {
   const { host, lookFirstSince } = record;
   const status = host?.status;
   const isForced = status?.deletion?.mode === DeletionMode.FORCE;
@@ -49,7 +49,7 @@ export function tellReviewedDeletion(record: store.HostRecord): ExplanationDraft
 }
 
 /** A pending deletion whose host is on and cannot be switched off; undefined otherwise. */
-export function tellNotSwitched(
+export function explainNotSwitched(
   record: store.HostRecord,
   context: HostContext,
 ): ExplanationDraft | undefined {
@@ -85,7 +85,7 @@ export function withForce(record: store.HostRecord, draft: ExplanationDraft): Ex
 }
 
 /** Why a fence is still there; undefined when the host has none. */
-export function tellFence(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainFence(record: store.HostRecord): ExplanationDraft | undefined {
   const { holds = [] } = record.host?.status ?? {};
   const hold = holds.find((each) => each.scope === HoldScope.WORK && isFenceHold(each));
   if (hold === undefined) return undefined;
@@ -105,7 +105,7 @@ export function tellFence(record: store.HostRecord): ExplanationDraft | undefine
 }
 
 /** Why a forced removal waits, and for how long. */
-export function tellForced(record: store.HostRecord, run: Run): Partial<ExplanationDraft> {
+export function explainForced(record: store.HostRecord, run: Run): Partial<ExplanationDraft> {
   if (record.host?.status?.deletion?.mode !== DeletionMode.FORCE) return {};
   const { forcedUntil } = record;
   if (forcedUntil === undefined || run.endTime !== undefined) return {};
@@ -113,7 +113,7 @@ export function tellForced(record: store.HostRecord, run: Run): Partial<Explanat
 }
 
 /** A record of a newer version is not changed. */
-export function tellNewer(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainNewer(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   const newer = status === undefined ? undefined : unknownValueOf(status);
   if (newer === undefined) return undefined;

@@ -15,7 +15,7 @@ import { signsSeen } from '../deployment/not-proved.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** For a step with progress, or one that waits for the host's own report; undefined for others. */
-export function tellDeployment(
+export function explainDeployment(
   record: store.HostRecord,
   run: Run,
   step: RunStep | undefined,

@@ -35,26 +35,26 @@ import { displayOf } from '../pass/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../pass/pass.ts';
 import type { HostContext } from '../pass/types.ts';
 import { adviceDuringRun, adviceFor } from './advice.ts';
-import { tellRestored, tellReviewFirst, tellRunOfRestored } from './brakes.ts';
+import { explainRestored, explainReviewFirst, explainRunOfRestored } from './brakes.ts';
 import {
+  explainFence,
+  explainForced,
+  explainKeptDeletion,
+  explainNewer,
+  explainNotSwitched,
+  explainReviewedDeletion,
   needsWork,
-  tellFence,
-  tellForced,
-  tellKeptDeletion,
-  tellNewer,
-  tellNotSwitched,
-  tellReviewedDeletion,
   withForce,
 } from './deletion.ts';
-import { tellDeployment } from './deployment.ts';
+import { explainDeployment } from './deployment.ts';
 import type { ExplanationDraft } from './explanation-draft.ts';
 import { abortCauses, pauseEnd, stayOf } from './person.ts';
-import { tellBmcDuringRun, tellPower } from './power.ts';
+import { explainBmcDuringRun, explainPower } from './power.ts';
 import { faultsAround, rackFaultAdvice } from './rack-faults.ts';
 import { nameOf } from './run.ts';
-import { shutdownCause, tellShutdown } from './shutdown.ts';
-import { tellHold, tellRest, tellUse } from './use.ts';
-import { tellWaiting } from './waiting.ts';
+import { explainShutdown, shutdownCause } from './shutdown.ts';
+import { explainHold, explainRest, explainUse } from './use.ts';
+import { explainWaiting } from './waiting.ts';
 
 /** Data besides the record and its context. */
 interface ExplanationDetails {
@@ -159,25 +159,27 @@ function tell(
 ): ExplanationDraft {
   const status = record.host?.status;
   if (status === undefined) return { headline: 'the record has no status' };
-  const newer = tellNewer(record);
+  const newer = explainNewer(record);
   if (newer !== undefined) return newer;
   const run = activeRun(status);
   if (run !== undefined) {
     const draft = {
-      ...tellRun(record, run, context, progress),
-      ...tellForced(record, run),
-      ...tellRunOfRestored(record, context),
+      ...explainRunUnderWay(record, run, context, progress),
+      ...explainForced(record, run),
+      ...explainRunOfRestored(record, context),
     };
     return run.waiting === undefined ? draft : withForce(record, draft);
   }
   if (status.deletion !== undefined) {
-    const lack = needsWork(record, record.host?.spec) ? tellMissing(record, context) : undefined;
+    const lack = needsWork(record, record.host?.spec) ? explainMissing(record, context) : undefined;
     const kept =
-      tellReviewedDeletion(record) ?? tellKeptDeletion(record) ?? tellNotSwitched(record, context);
-    return kept ?? withForce(record, lack ?? tellGoal(record, context));
+      explainReviewedDeletion(record) ??
+      explainKeptDeletion(record) ??
+      explainNotSwitched(record, context);
+    return kept ?? withForce(record, lack ?? explainGoal(record, context));
   }
-  const held = tellFence(record) ?? tellRestored(record, context) ?? tellHold(record);
-  return held ?? tellMissing(record, context) ?? tellGoal(record, context);
+  const held = explainFence(record) ?? explainRestored(record, context) ?? explainHold(record);
+  return held ?? explainMissing(record, context) ?? explainGoal(record, context);
 }
 
 /** "clean 3, step power.off (2 of 9)" */
@@ -186,7 +188,7 @@ function positionIn(run: Run, step: RunStep | undefined): string {
   return `${runName(run)}, step ${step === undefined ? 'end' : nameOf(step)} (${position})`;
 }
 
-function tellRun(
+function explainRunUnderWay(
   record: store.HostRecord,
   run: Run,
   context: HostContext,
@@ -198,10 +200,10 @@ function tellRun(
   const headline = `${display}: ${positionIn(run, step)}`;
   if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
     const { startTime: since, deadline } = step ?? {};
-    return { headline, since, deadline, ...tellStepUnderWay(record, run, step, progress) };
+    return { headline, since, deadline, ...explainStepUnderWay(record, run, step, progress) };
   }
   const { message, since } = run.waiting;
-  const waits = tellWaiting(record, run, context);
+  const waits = explainWaiting(record, run, context);
   return {
     headline,
     causes: [
@@ -219,7 +221,7 @@ function tellRun(
 }
 
 /** What delays a step that has been ordered. */
-function tellStepUnderWay(
+function explainStepUnderWay(
   record: store.HostRecord,
   run: Run,
   step: RunStep | undefined,
@@ -227,8 +229,9 @@ function tellStepUnderWay(
 ): Partial<ExplanationDraft> {
   const ofAbort = abortCauses(run, step);
   if (ofAbort.length > 0) return { causes: ofAbort, blocker: 'the step under way' };
-  const ofStep = tellShutdown(record, run, step) ?? tellDeployment(record, run, step, progress);
-  return { ...(tellBmcDuringRun(record) ?? tellLastFailure(record)), ...ofStep };
+  const ofStep =
+    explainShutdown(record, run, step) ?? explainDeployment(record, run, step, progress);
+  return { ...(explainBmcDuringRun(record) ?? explainLastFailure(record)), ...ofStep };
 }
 
 /** The time of the next retry, if the run waits for one. */
@@ -246,7 +249,7 @@ function positionLines(
 }
 
 /** A run that retries failed work: the failure stays until the run succeeds. */
-function tellLastFailure(record: store.HostRecord): Partial<ExplanationDraft> {
+function explainLastFailure(record: store.HostRecord): Partial<ExplanationDraft> {
   const { lastError } = record.host?.status ?? {};
   if (lastError?.failure === undefined) return {};
   const possible = adviceDuringRun(failureNameOf(lastError.failure.type), record);
@@ -273,7 +276,10 @@ function failureCauses(record: store.HostRecord): NonNullable<ExplanationDraft['
 }
 
 /** Why the control plane cannot order anything. */
-function tellMissing(record: store.HostRecord, context: HostContext): ExplanationDraft | undefined {
+function explainMissing(
+  record: store.HostRecord,
+  context: HostContext,
+): ExplanationDraft | undefined {
   const { host } = record;
   const name = idOf(host?.name);
   if (!context.hasReservations) {
@@ -297,16 +303,16 @@ function tellMissing(record: store.HostRecord, context: HostContext): Explanatio
   return undefined;
 }
 
-function tellNothingFailed(record: store.HostRecord, context: HostContext): ExplanationDraft {
+function explainNothingFailed(record: store.HostRecord, context: HostContext): ExplanationDraft {
   if (hasNoAgent(context)) {
-    return tellNoAgent(record, context);
+    return explainNoAgent(record, context);
   }
-  const rest = tellPower(record) ?? tellRest(record);
+  const rest = explainPower(record) ?? explainRest(record);
   return rest ?? { headline: `nothing to do: it is ${displayed(record)}, as asked` };
 }
 
 /** The host's goal, and the work for it. */
-function towards(record: store.HostRecord): { readonly way: string; readonly aim: string } {
+function goalTexts(record: store.HostRecord): { readonly way: string; readonly aim: string } {
   if (record.host?.status?.deletion !== undefined) {
     return { way: 'the deletion', aim: 'to delete it' };
   }
@@ -317,19 +323,19 @@ function towards(record: store.HostRecord): { readonly way: string; readonly aim
   return { way: `the way to ${goal}`, aim: `to make it ${goal}` };
 }
 
-function tellGoal(record: store.HostRecord, context: HostContext): ExplanationDraft {
+function explainGoal(record: store.HostRecord, context: HostContext): ExplanationDraft {
   const status = record.host?.status;
   const { backoff, lastError } = status ?? {};
   const left =
-    status?.deletion === undefined ? (tellReviewFirst(record) ?? tellUse(record)) : undefined;
+    status?.deletion === undefined ? (explainReviewFirst(record) ?? explainUse(record)) : undefined;
   if (left !== undefined) return left;
-  if (status === undefined || backoff === undefined) return tellNothingFailed(record, context);
+  if (status === undefined || backoff === undefined) return explainNothingFailed(record, context);
   const givenUp = isGivenUp(backoff);
   // A stopped inspection is no error, but the goal is still given up.
   const stopped = givenUp ? 'cancelled' : undefined;
   const key = lastError === undefined ? stopped : failureNameOf(lastError.failure?.type ?? 0);
   const stay = stayOf(record);
-  const { way, aim } = towards(record);
+  const { way, aim } = goalTexts(record);
   return {
     headline: givenUp
       ? `${displayed(record)}: Rackwright has stopped trying ${aim}: ${backoff.givenUpReason}`
@@ -342,7 +348,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): ExplanationDr
   };
 }
 
-function tellNoAgent(record: store.HostRecord, { agentRevoked }: HostContext): ExplanationDraft {
+function explainNoAgent(record: store.HostRecord, { agentRevoked }: HostContext): ExplanationDraft {
   const rack = record.host?.spec?.rack ?? '';
   const lack =
     agentRevoked === true ? `the agent of ${rack} was revoked` : `no agent has ever joined ${rack}`;

@@ -53,7 +53,9 @@ function firstTrouble(faults: readonly Fault[]) {
  * The problem of the BMC while a step is under way. Only the BMC shows that a runner that is not
  * connected has ended with its host.
  */
-export function tellBmcDuringRun(record: store.HostRecord): Partial<ExplanationDraft> | undefined {
+export function explainBmcDuringRun(
+  record: store.HostRecord,
+): Partial<ExplanationDraft> | undefined {
   const first = firstTrouble(record.host?.status?.faults ?? []);
   if (first === undefined) return undefined;
   const { fault, trouble } = first;
@@ -65,11 +67,11 @@ export function tellBmcDuringRun(record: store.HostRecord): Partial<ExplanationD
 }
 
 /** Undefined when BMC and power are in order. */
-export function tellPower(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainPower(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
   const first = firstTrouble(status.faults);
-  if (first !== undefined) return tellTrouble(record, first.fault, first.trouble);
+  if (first !== undefined) return explainTrouble(record, first.fault, first.trouble);
   const mismatch = faultOfType(status.faults, powerMismatch);
   if (mismatch === undefined) return undefined;
   return {
@@ -96,7 +98,7 @@ function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] 
   return [`switch it: rackwright host power ${action} ${host}${reason}`, `or ${leave}`];
 }
 
-function tellTrouble(
+function explainTrouble(
   record: store.HostRecord,
   { message, since, severity }: Fault,
   { says, advice }: Trouble,

@@ -19,7 +19,7 @@ export function shutdownCause(
 }
 
 /** Undefined: no run waits for a shutdown. */
-export function tellShutdown(
+export function explainShutdown(
   record: store.HostRecord,
   run: Run,
   step: RunStep | undefined,

@@ -22,7 +22,7 @@ import { adviceFor } from './advice.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** A hold that prevents new work, or a power request. */
-export function tellHold(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainHold(record: store.HostRecord): ExplanationDraft | undefined {
   const { holds = [] } = record.host?.status ?? {};
   const work = holds.find(({ scope }) => scope === HoldScope.WORK);
   const power =
@@ -43,7 +43,7 @@ export function tellHold(record: store.HostRecord): ExplanationDraft | undefined
 }
 
 /** Why the goal leaves a host unchanged that it could lead further. */
-export function tellUse(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainUse(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status?.state !== HostState.MANAGEABLE || !wantsAvailable(record.host?.spec))
     return undefined;
@@ -58,7 +58,7 @@ export function tellUse(record: store.HostRecord): ExplanationDraft | undefined 
       unblock: [`when it is no longer used: rackwright host unclaim ${hostId(record)}`],
     };
   }
-  if (!status.inRescue) return tellHardware(record);
+  if (!status.inRescue) return explainHardware(record);
   return {
     headline: `${display}: booted for rescue, so that its goal (available) waits`,
     blocker: 'the person who asked for rescue',
@@ -70,10 +70,10 @@ export function tellUse(record: store.HostRecord): ExplanationDraft | undefined 
 }
 
 /** A host without a run: its owner, its image, and failures beside its goal. */
-export function tellRest(record: store.HostRecord): ExplanationDraft | undefined {
+export function explainRest(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
-  const failed = tellFailedBeside(record);
+  const failed = explainFailedBeside(record);
   if (failed !== undefined) return failed;
   const { claim, image } = status;
   const user = claim === undefined ? '' : `, claimed by ${claim.by}`;
@@ -86,7 +86,7 @@ export function tellRest(record: store.HostRecord): ExplanationDraft | undefined
       };
     case HostState.PROVISIONED: {
       const content = image === '' ? 'what it was adopted with' : image;
-      if (isInRescue(status)) return tellRescued(record, `${displayOf(status)}${user}`, content);
+      if (isInRescue(status)) return explainRescued(record, `${displayOf(status)}${user}`, content);
       return { headline: `${displayOf(status)}${user}: it runs ${content}; nothing waits` };
     }
     default:
@@ -95,7 +95,11 @@ export function tellRest(record: store.HostRecord): ExplanationDraft | undefined
 }
 
 /** Its image does not run: our runner does, until the person has finished. */
-function tellRescued(record: store.HostRecord, display: string, image: string): ExplanationDraft {
+function explainRescued(
+  record: store.HostRecord,
+  display: string,
+  image: string,
+): ExplanationDraft {
   const id = hostId(record);
   return {
     headline: `${display}: it runs the runner, and not ${image}, until a person is done with it`,
@@ -110,7 +114,7 @@ function tellRescued(record: store.HostRecord, display: string, image: string): 
 /**
  * An inspection did not resolve the hardware change: the host is not erased until it is resolved.
  */
-function tellHardware(record: store.HostRecord): ExplanationDraft | undefined {
+function explainHardware(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   const fault = status === undefined ? undefined : hardwareFaultOf(status);
   if (status === undefined || fault === undefined || !isInspectedSince(status, fault)) {
@@ -130,7 +134,7 @@ function tellHardware(record: store.HostRecord): ExplanationDraft | undefined {
 }
 
 /** Requested work beside the goal that failed: it is not retried automatically. */
-function tellFailedBeside(record: store.HostRecord): ExplanationDraft | undefined {
+function explainFailedBeside(record: store.HostRecord): ExplanationDraft | undefined {
   const { lastError, faults = [] } = record.host?.status ?? {};
   const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
   const type =

@@ -13,7 +13,7 @@ import { currentStep } from '../pass/pass.ts';
 import { engineSteps, switchesOn } from '../pass/step-names.ts';
 import type { HostContext } from '../pass/types.ts';
 import { adviceFor } from './advice.ts';
-import { adviceToAccept, tellFreeze, tellQueue } from './brakes.ts';
+import { adviceToAccept, explainFreeze, explainQueue } from './brakes.ts';
 import { hostId } from './explanation-draft.ts';
 import { personAdvice } from './person.ts';
 
@@ -85,9 +85,9 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
     blocker: 'the pause that its list of steps asks for',
     unblock: personAdvice(record, 'wait'),
   }),
-  freeze: (_record, _run, context) => tellFreeze(context),
-  capacity: (record, run, context) => tellQueue(record, run, context, 'the limit of runs'),
-  wipeBudget: (record, run, context) => tellQueue(record, run, context, 'the wipe budget'),
+  freeze: (_record, _run, context) => explainFreeze(context),
+  capacity: (record, run, context) => explainQueue(record, run, context, 'the limit of runs'),
+  wipeBudget: (record, run, context) => explainQueue(record, run, context, 'the wipe budget'),
   restored: (record, _run, context) => ({
     blocker: 'the restored store',
     unblock: adviceToAccept(record.host?.spec?.rack ?? '', context),
@@ -96,7 +96,7 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
 };
 
 /** What the run waits for; undefined when it does not wait. */
-export function tellWaiting(
+export function explainWaiting(
   record: store.HostRecord,
   run: Run,
   context: HostContext,

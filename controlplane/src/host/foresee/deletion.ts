@@ -14,7 +14,7 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
-import { leaveRemains, remove, startStage } from '../deletion/deletion.ts';
+import { recordRemains, remove, startStage } from '../deletion/deletion.ts';
 import { applyRunEnd } from '../events/landing.ts';
 import { now, type Pass, type PassView, runKindName } from '../pass/pass.ts';
 import type { DeepReadonly, RunView } from '../pass/read-only.ts';
@@ -48,7 +48,7 @@ export function foreseeDeletion(
     if (run.kind === RunKind.DELETE) break;
     succeed(pass, run);
   }
-  leaveRemains(pass);
+  recordRemains(pass);
   return { steps, stages, notes: [...leftNotes(pass), ...fenceNotes(pass)] };
 }
 

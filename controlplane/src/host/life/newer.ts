@@ -15,7 +15,7 @@ import {
 import { activeRun, type Pass } from '../pass/pass.ts';
 import { move } from '../pass/transitions.ts';
 import type { HostEvent, HostOutcome } from '../pass/types.ts';
-import { leaveBehind } from '../run/forced.ts';
+import { recordRemnant } from '../run/forced.ts';
 
 const states = knownOf(HostState);
 const kinds = knownOf(RunKind);
@@ -55,7 +55,7 @@ export function foldNewer(pass: Pass, event: HostEvent): HostOutcome | undefined
       refusal: { code: 'failedPrecondition', reason: 'newerRecord', message },
     };
   }
-  leaveBehind(pass, `work: this version does not know the host's ${newer}; it may still go on`);
+  recordRemnant(pass, `work: this version does not know the host's ${newer}; it may still go on`);
   // Its owner is not known either.
   move(status, 'notUnderstood');
   delete status.run;

@@ -31,7 +31,7 @@ import { missing, wantedRun } from './goal.ts';
 import { holdOf } from './refusal.ts';
 
 /** Leaves the host on at the end of an inspection when its clean comes next. */
-export function leaveUp(pass: Pass, run: Run): void {
+export function keepOnForClean(pass: Pass, run: Run): void {
   const step = currentStep(run);
   const isLast = run.currentStep === run.steps.length - 1;
   const isOfGoal = actorKind(readActor(run.requestedBy)) === 'goal';

@@ -11,7 +11,7 @@ import { cancelOperation } from './operation.ts';
 const openMax = 4;
 
 /** The operation in progress is given up, without a report. */
-export function leaveOpen({ record }: Pick<Pass, 'record'>): void {
+export function noteOpenOperation({ record }: Pick<Pass, 'record'>): void {
   const { operation, sentTo } = record.operation ?? {};
   if (operation === undefined || sentTo === undefined) return;
   const others = record.openOperations.filter((id) => id !== operation.id);
@@ -29,5 +29,5 @@ export function closeOpen({ record }: Pick<Pass, 'record'>, operationId: Operati
 /** Its time is over: the agent has to stop it, and its report is late. */
 export function giveUpOperation(pass: Pass): void {
   cancelOperation(pass);
-  leaveOpen(pass);
+  noteOpenOperation(pass);
 }

@@ -139,7 +139,7 @@ export function noteBegun(pass: Pass, run: RunView): void {
  * Releases the slots that the host's present run does not need (any more), whichever run took them.
  * `isAgentGone`: an unsent operation cannot begin now; the slot is requested again when it can.
  */
-export function leaveSlots(pass: Pass, isAgentGone: boolean): void {
+export function releaseSlots(pass: Pass, isAgentGone: boolean): void {
   const run = pass.removed ? undefined : activeRun(pass.status);
   const { operation, sentTo } = pass.record.operation ?? {};
   const isWipe = operation !== undefined && destroys(operation);

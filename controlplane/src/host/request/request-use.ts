@@ -223,7 +223,7 @@ export function unclaim(pass: Pass, reason: string, by: Requester): Refusal | un
 /** The most holds of a host. */
 const holdsMax = 32;
 /** The latest expiry of a hold: much later times do not even have a text form. */
-const holdLongestMs = 10 * 365 * 86_400_000;
+const holdMsMax = 10 * 365 * 86_400_000;
 
 /** Sets a hold, or sets one again. */
 export function hold(
@@ -236,7 +236,7 @@ export function hold(
   if (untilMs !== undefined && untilMs <= pass.context.nowMs) {
     return invalid('until', 'is over already; give a time that lies ahead');
   }
-  if (untilMs !== undefined && untilMs > pass.context.nowMs + holdLongestMs) {
+  if (untilMs !== undefined && untilMs > pass.context.nowMs + holdMsMax) {
     return invalid('until', 'is more than ten years ahead; leave it out to hold for good');
   }
   const { status } = pass;

@@ -30,7 +30,7 @@ import { dropUsed, keepRereadingDue } from '../erasure/power-cycle.ts';
 import { burnInMs } from '../erasure/times.ts';
 import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
-import { leaveOpen } from '../operation/open-operations.ts';
+import { noteOpenOperation } from '../operation/open-operations.ts';
 import {
   ensureSent,
   ownTimeoutMs,
@@ -470,7 +470,7 @@ export function endRun(pass: Pass, run: Run, outcome: RunOutcome, failure?: RunF
   run.outcome = outcome;
   run.endTime = now(pass);
   delete run.waiting;
-  leaveOpen(pass);
+  noteOpenOperation(pass);
   delete pass.record.operation;
   delete pass.record.call;
   if (failure !== undefined) run.error = failure;

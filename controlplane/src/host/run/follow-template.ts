@@ -12,7 +12,7 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
-import { leaveOpen } from '../operation/open-operations.ts';
+import { noteOpenOperation } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';
 import { later, now, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
@@ -55,7 +55,7 @@ export function followTemplate(
 ): FollowOutcome {
   const next = afterAttempt(run, step, failure, attempt);
   if (next.kind === 'fail') return { kind: 'end' };
-  leaveOpen(pass);
+  noteOpenOperation(pass);
   delete pass.record.operation;
   delete pass.record.call;
   delete step.deadline;

@@ -57,7 +57,7 @@ export function giveUpWaiting(pass: Pass, run: Run, step: RunStep): boolean {
 /** The step has failed, and the removal goes on without it. */
 export function giveUpStep(pass: Pass, run: Run, step: RunStep, why: string): void {
   const undone = undoneBy[step.name] ?? `${step.name}: failed`;
-  leaveBehind(pass, `${undone}: ${why}`);
+  recordRemnant(pass, `${undone}: ${why}`);
   step.state = StepState.FAILED;
   step.error = truncate(why, messageMax);
   step.endTime = now(pass);
@@ -74,7 +74,7 @@ const undoneBy: Readonly<Record<string, string>> = {
 };
 
 /** Records what may remain, once. */
-export function leaveBehind({ record }: Pass, line: string): void {
+export function recordRemnant({ record }: Pass, line: string): void {
   const text = truncate(line, messageMax);
   if (record.leftBehind.length >= linesMax || record.leftBehind.includes(text)) return;
   record.leftBehind.push(text);

@@ -27,8 +27,8 @@ const metaValueBytesMax = 1024;
 const metaKey = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
 const ownMetaKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);
 const keepDisksMax = 64;
-const proofTimeoutMinMs = 60_000;
-const proofTimeoutMaxMs = 24 * 3_600_000;
+const proofTimeoutMsMin = 60_000;
+const proofTimeoutMsMax = 24 * 3_600_000;
 /** YAML with aliases may expand without bound when it is parsed. */
 const yamlAliasesMax = 100;
 
@@ -48,7 +48,7 @@ export function checkDeploySpec(path: string, deploy: DeploySpec, violations: Vi
   const timeoutMs = proofTimeout === undefined ? undefined : durationMs(proofTimeout);
   if (
     timeoutMs !== undefined &&
-    !(timeoutMs >= proofTimeoutMinMs && timeoutMs <= proofTimeoutMaxMs)
+    !(timeoutMs >= proofTimeoutMsMin && timeoutMs <= proofTimeoutMsMax)
   ) {
     violations.add(
       `${path}.proof_timeout`,

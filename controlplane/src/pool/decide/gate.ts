@@ -43,7 +43,7 @@ export const noGate: GateFacts = { replica: '', policy: undefined, answers: new 
 
 /** First pause before a question is repeated, and the longest. */
 const pauseFirstMs = 10_000;
-const pauseLongestMs = 5 * 60_000;
+const pauseMsMax = 5 * 60_000;
 /** After this time another replica repeats the question of a stopped replica. */
 const takeOverMs = 120_000;
 /** Longest time for one call. */
@@ -77,7 +77,7 @@ function fold(
   call.attempts += 1;
   const key = keyOf(record, call);
   const { attempts: attempt } = call;
-  const backOff = { attempt, firstMs: pauseFirstMs, longestMs: pauseLongestMs, key };
+  const backOff = { attempt, firstMs: pauseFirstMs, longestMs: pauseMsMax, key };
   call.notBefore = timestampFromMs(nowMs + backoffDelayMs(backOff));
   // After an unknown result the question stays the same.
   if (answer.kind !== 'transientError') call.number += 1;

@@ -9,8 +9,8 @@ import { bad, type Read, value } from '@rackwright/platform';
 import { dateOf, isZone, momentsOf, wallOf } from './zone.ts';
 
 const dayMs = 86_400_000;
-const durationMaxMs = 7 * dayMs;
-const durationMinMs = 60_000;
+const durationMsMax = 7 * dayMs;
+const durationMsMin = 60_000;
 /** How far ahead an opening is searched: 29 February comes at least every eight years. */
 const aheadMaxDays = 3_000;
 const cronCharsMax = 200;
@@ -44,7 +44,7 @@ export function windowProblems({ cron, duration, timeZone }: RolloutWindow) {
     problems.push({ field: 'cron', description: 'names a day that never comes' });
   }
   const ms = duration === undefined ? 0 : durationMs(duration);
-  if (ms < durationMinMs || ms > durationMaxMs) {
+  if (ms < durationMsMin || ms > durationMsMax) {
     problems.push({ field: 'duration', description: 'must be from 1 minute to 7 days' });
   }
   if (!isZone(timeZone)) {

@@ -82,7 +82,7 @@ export interface ReconciledPool {
 
 const schema = wire.PoolRecordSchema;
 /** The most rounds of one pass: each changes the record or a host; the members bound them. */
-const passesMax = 5_000;
+const roundsMax = 5_000;
 /** The most rounds in a row without a change, because a host changes before each request. */
 const staleMax = 16;
 /** Ledger entries that are known to be written; others are written again. */
@@ -179,7 +179,7 @@ export class Pools {
     const { store, clock, hosts } = this.#deps;
     const key = poolKey(poolId);
     let stale = 0;
-    for (let pass = 0; pass < passesMax && stale < staleMax; pass++) {
+    for (let round = 0; round < roundsMax && stale < staleMax; round++) {
       const kept = await readShared(store, schema, key);
       if (kept === undefined) {
         this.#forget(poolId);

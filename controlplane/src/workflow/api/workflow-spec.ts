@@ -14,7 +14,7 @@ import { parseWorkflowName, type WorkflowId } from '../index.ts';
 /** All variables together: the record has those of every run. */
 const variablesBytesMax = 12 * 1024;
 const minuteMs = 60_000;
-const pendingTimeoutMaxMs = 30 * 24 * 60 * minuteMs;
+const pendingTimeoutMsMax = 30 * 24 * 60 * minuteMs;
 
 /** The fields of a workflow that an update may name. */
 export const workflowPaths = [
@@ -28,7 +28,7 @@ export function checkWorkflowSpec(field: string, spec: WorkflowSpec, violations:
   checkVariables(`${field}.variables`, spec.variables, violations);
   if (spec.pendingTimeout === undefined) return;
   const pendingMs = durationMs(spec.pendingTimeout);
-  if (pendingMs >= minuteMs && pendingMs <= pendingTimeoutMaxMs) return;
+  if (pendingMs >= minuteMs && pendingMs <= pendingTimeoutMsMax) return;
   violations.add(`${field}.pending_timeout`, 'must be from 1 minute to 30 days, or unset for 1 h');
 }
 

@@ -168,7 +168,7 @@ async function updateWorkflow(
 }
 
 interface UpdatedBy extends Pick<RpcDependencies, 'actor' | 'clock'> {
-  /** Of the source that the caller lets start. */
+  /** The digest of the template's source that the caller permits to start. */
   readonly templateDigest: string;
 }
 

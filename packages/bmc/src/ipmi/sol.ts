@@ -19,7 +19,7 @@ export interface SolParts {
 }
 
 /** A session is ended after this, in case a caller forgets to end it. */
-const sessionLongestMs = 24 * 3_600_000;
+const sessionMsMax = 24 * 3_600_000;
 /** How long ipmitool may take to tell the BMC that the session is over. */
 const goodbyeMs = 5_000;
 const lineBytesMax = 4_096;
@@ -50,7 +50,7 @@ export async function openSol(
       stdin: `${target.password}\n`,
       inputOpenUntil: input.signal,
       onOutput: hearEstablished(() => opened.resolve('established'), hear),
-      timeoutMs: sessionLongestMs,
+      timeoutMs: sessionMsMax,
       outputBytesMax: lineBytesMax,
     },
     kill.signal,

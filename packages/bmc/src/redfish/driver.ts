@@ -45,7 +45,7 @@ import { bmcReset, readFirmware, switchIndicator } from './management.ts';
 import { ejectMedia, insertMedia, readMedia } from './media.ts';
 import { listedIn } from './pages.ts';
 import type { RedfishDriverParts } from './parts.ts';
-import { type PowerOrder, type PowerStep, stillChanging, tellPower } from './power.ts';
+import { type PowerOrder, type PowerStep, sendPower, stillChanging } from './power.ts';
 import { readSensors } from './sensors.ts';
 import {
   chassisPathOf,
@@ -108,16 +108,16 @@ export class RedfishDriver implements BmcDriver {
 
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {
     return this.#inCalls<BmcAssertion>(async (governed) => {
-      const order = { by: state, isSent: false };
+      const order = { action: state, isSent: false };
       const { clock, readBack } = this.#parts;
-      const tell = () => governed((talk) => this.#tellPower(talk, order, signal));
+      const send = () => governed((talk) => this.#sendPower(talk, order, signal));
       const read = () => governed((talk) => this.#readPower(talk, signal));
-      let result = await tell();
+      let result = await send();
       if (result.kind === 'ok' && result.value === 'changing') {
         const isSettled = ({ isChanging }: PowerReading): boolean => !isChanging;
         const settled = await readUntil(clock, readBack, read, isSettled, signal);
         if (settled.kind !== 'ok') return settled;
-        result = await tell();
+        result = await send();
       }
       if (result.kind === 'ok' && result.value === 'changing') return stillChanging;
       if (result.kind === 'ok' && result.value === 'holds')
@@ -141,11 +141,11 @@ export class RedfishDriver implements BmcDriver {
    * off.
    */
   async softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
-    const order: PowerOrder = { by: 'softOff', isSent: false };
-    const ask = (talk: Conversation) => this.#tellPower(talk, order, signal);
+    const order: PowerOrder = { action: 'softOff', isSent: false };
+    const ask = (talk: Conversation) => this.#sendPower(talk, order, signal);
     const result = await this.#once(ask, signal, redfishRest.act);
     if (result.kind === 'ok') {
-      return result.value === 'changing' ? stillChanging : ok({ asked: result.value === 'told' });
+      return result.value === 'changing' ? stillChanging : ok({ asked: result.value === 'sent' });
     }
     if (!order.isSent || !mayHaveHappened(result)) return result;
     // A system that stops got the order. Another one is asked again, by the caller.
@@ -374,13 +374,13 @@ export class RedfishDriver implements BmcDriver {
     return system.kind === 'ok' ? powerIn(system.value) : system;
   }
 
-  async #tellPower(
+  async #sendPower(
     talk: Conversation,
     order: PowerOrder,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<PowerStep>> {
     const system = await this.#system(talk, signal);
-    return system.kind === 'ok' ? tellPower(system.value, order, talk, signal) : system;
+    return system.kind === 'ok' ? sendPower(system.value, order, talk, signal) : system;
   }
 
   /** Invariant 3. */

@@ -5,19 +5,22 @@ import type { Conversation, Resource } from './conversation.ts';
 import { type PowerReading, powerIn, resetFacts, resetTypes } from './system.ts';
 
 export interface PowerOrder {
-  readonly by: PowerState | 'softOff';
+  readonly action: PowerState | 'softOff';
   /** Set once the BMC may have got it. */
   isSent: boolean;
 }
 
 /** `changing`: nothing was sent, and the system has to be read again. */
-export type PowerStep = 'holds' | 'told' | 'changing';
+export type PowerStep = 'holds' | 'sent' | 'changing';
 
 export const stillChanging = transient('busy', 'the system is still being switched on or off');
 
 /** A state on its way never holds: the machine would go on into the other one. */
-function firstStep(by: PowerOrder['by'], { power, isChanging }: PowerReading): PowerStep | 'send' {
-  switch (by) {
+function firstStep(
+  action: PowerOrder['action'],
+  { power, isChanging }: PowerReading,
+): PowerStep | 'send' {
+  switch (action) {
     case 'on':
       // A BMC that is switching off may drop the order.
       if (power === 'on') return isChanging ? 'changing' : 'holds';
@@ -27,12 +30,12 @@ function firstStep(by: PowerOrder['by'], { power, isChanging }: PowerReading): P
     case 'softOff':
       if (power === 'off') return isChanging ? 'changing' : 'holds';
       // It stops already, and a second request may disturb that.
-      return isChanging ? 'told' : 'send';
+      return isChanging ? 'sent' : 'send';
   }
 }
 
 /** Sends the order where the power as it was read needs it. */
-export async function tellPower(
+export async function sendPower(
   system: Resource,
   order: PowerOrder,
   talk: Conversation,
@@ -40,7 +43,7 @@ export async function tellPower(
 ): Promise<BmcResult<PowerStep>> {
   const before = powerIn(system);
   if (before.kind !== 'ok') return before;
-  const step = firstStep(order.by, before.value);
+  const step = firstStep(order.action, before.value);
   if (step !== 'send') return ok(step);
   const reset = resetFacts(system);
   if (reset === undefined) {
@@ -52,9 +55,9 @@ export async function tellPower(
     if (choices.kind === 'transient') return choices;
     if (choices.kind === 'ok') types = resetTypes(choices.value.body);
   }
-  const type = resetTypeFor(order.by, types);
+  const type = resetTypeFor(order.action, types);
   if (type.kind !== 'ok') return type;
   order.isSent = true;
   const result = await talk.post(reset.path, { ResetType: type.value }, signal);
-  return result.kind === 'ok' ? ok('told') : result;
+  return result.kind === 'ok' ? ok('sent') : result;
 }

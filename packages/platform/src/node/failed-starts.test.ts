@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { nodeFailedStarts, pauseMaxMs, waitUnlessSignalled } from './failed-starts.ts';
+import { nodeFailedStarts, pauseMsMax, waitUnlessSignalled } from './failed-starts.ts';
 
 let folder: string;
 let waited: number[];
@@ -27,7 +27,7 @@ describe('the pause of a program that could not start', () => {
   test('is none at first, then grows with each life, up to its limit', async () => {
     // However such a life has ended: it did not come so far as to forget.
     for (let start = 1; start <= 9; start += 1) expect(await life().begin()).toBe(true);
-    expect(waited).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, pauseMaxMs, pauseMaxMs]);
+    expect(waited).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, pauseMsMax, pauseMsMax]);
   });
 
   test('begins again once a start has succeeded', async () => {

@@ -18,7 +18,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const firstPauseMs = 2_000;
 /** Below the time that units have for a start. */
-export const pauseMaxMs = 60_000;
+export const pauseMsMax = 60_000;
 const fileName = 'failed-starts';
 
 /** The starts in a row that have not succeeded, of the program that has this environment. */
@@ -76,5 +76,5 @@ export async function waitUnlessSignalled(ms: number): Promise<boolean> {
 
 /** After so many failures in a row. */
 export function pauseAfter(failures: number): number {
-  return failures < 2 ? 0 : Math.min(firstPauseMs * 2 ** Math.min(failures - 2, 16), pauseMaxMs);
+  return failures < 2 ? 0 : Math.min(firstPauseMs * 2 ** Math.min(failures - 2, 16), pauseMsMax);
 }

@@ -30,7 +30,7 @@ interface Patience {
 /** All tries together; pauses of half to all of 250, 500, 1000, 2000 and 2000 ms lie between. */
 export const triesMax = 6;
 const firstPauseMs = 250;
-const longestPauseMs = 2_000;
+const pauseMsMax = 2_000;
 
 /** Makes the call, and again where the invariants allow it. */
 export async function callWithRepeats<T>(
@@ -63,7 +63,7 @@ export function pauseBefore(
   if (failures >= triesMax) return undefined;
   const { retryAfterMs = 0 } = error.error;
   // A server that asks for a longer pause is overloaded: a person decides.
-  if (retryAfterMs > longestPauseMs) return undefined;
-  const most = Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs);
+  if (retryAfterMs > pauseMsMax) return undefined;
+  const most = Math.min(firstPauseMs * 2 ** (failures - 1), pauseMsMax);
   return Math.max(retryAfterMs, Math.round((most * (1 + fraction)) / 2));
 }

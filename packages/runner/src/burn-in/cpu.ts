@@ -11,7 +11,7 @@ import { TemperatureMonitor } from './heat.ts';
 import { knownResults, roundBytes } from './known-results.ts';
 import { endOf, type Finding, failedEnd, perSecond, stateText } from './result.ts';
 
-/** Between two tellings of how far it is, milliseconds. */
+/** Interval between reports of progress, milliseconds. */
 const tellEveryMs = 1_000;
 /** A thread that is silent for longer hangs, milliseconds; a round takes far less. */
 const silentMsMax = 120_000;

@@ -22,7 +22,7 @@ const unitBytes = 512;
 const errorsMax = 1_000;
 /** Between two looks at the kernel and the sensors while transfers go on, milliseconds. */
 const pollEveryMs = 3_000;
-/** Between two tellings of how far it is, milliseconds. */
+/** Interval between reports of progress, milliseconds. */
 const tellEveryMs = 1_000;
 
 export interface DiskLimits {

@@ -35,7 +35,7 @@ export function spreadBytes(sizeBytes: number, share: number): number {
   return sum;
 }
 
-/** Comes to each of so many places once. */
+/** A step that reaches each of `count` places once. */
 function stepFor(count: number): number {
   let step = Math.max(1, Math.round(count * goldenPart));
   while (divisor(step, count) !== 1) step += 1;

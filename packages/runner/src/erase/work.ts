@@ -38,7 +38,7 @@ export const noReadings = { verifyMs: 0, readings: 0, bytesOfReadings: 0 } as co
 
 /** Between two looks at the kernel while transfers go on, milliseconds. */
 const presentEveryMs = 3_000;
-/** Between two tellings of how far it is, milliseconds. */
+/** Interval between reports of progress, milliseconds. */
 const tellEveryMs = 1_000;
 
 /** Before each transfer: the step still goes on, and, every few seconds, the device is there. */

@@ -19,7 +19,7 @@ import {
   transferBytesMax,
 } from '../machine/block-devices.ts';
 import { isTransferMemory, transferMemory } from '../machine/transfer-memory.ts';
-import { inheritedPath, longestWorkMs, runTool } from './tool.ts';
+import { inheritedPath, runTool, workMsMax } from './tool.ts';
 
 /** One open device or file. */
 export interface DirectRegion extends OpenRegion {
@@ -146,7 +146,7 @@ function blkdiscard(
 ): Promise<string[]> {
   const range = ['--offset', String(offset), '--length', String(length)];
   const args = ['--force', ...how, ...range, inheritedPath(0)];
-  return runTool(exec, 'blkdiscard', args, longestWorkMs(length), [descriptor]);
+  return runTool(exec, 'blkdiscard', args, workMsMax(length), [descriptor]);
 }
 
 function checkLength(path: string, length: number, most: number): void {

@@ -4,7 +4,7 @@ import type { Exec } from '@rackwright/platform';
 import type { NvmeEraseMode, OwnWork } from '../machine/block-devices.ts';
 import { ownWorkOf, parseNvmeSanitize } from './nvme-sanitize.ts';
 import { cleanText } from './sys-block.ts';
-import { inheritedPath, longestWorkMs, runTool, runToolForJson, toolOutput } from './tool.ts';
+import { inheritedPath, runTool, runToolForJson, toolOutput, workMsMax } from './tool.ts';
 
 const askTimeoutMs = 30_000;
 
@@ -104,7 +104,7 @@ export async function formatNamespaces(
   const lines: string[] = [];
   for (const { descriptor, sizeBytes } of namespaces) {
     // A format with overwriting takes hours on a large device.
-    const limitMs = longestWorkMs(sizeBytes);
+    const limitMs = workMsMax(sizeBytes);
     const args = ['format', inheritedPath(0), `--ses=${setting}`, '--force'];
     const timeout = `--timeout=${limitMs}`;
     lines.push(...(await runTool(exec, 'nvme', [...args, timeout], limitMs, [descriptor])));

@@ -15,11 +15,11 @@ const slowestBytesPerMs = 20_000;
 /** The minimum time limit, also for a small device, milliseconds. */
 const shortestLimitMs = 3_600_000;
 /** Timers take no longer delay, milliseconds. */
-const longestLimitMs = 2 ** 31 - 1;
+const limitMsMax = 2 ** 31 - 1;
 
 /** How long a tool may take over so many bytes before it is given up, milliseconds. */
-export function longestWorkMs(bytes: number): number {
-  return Math.min(longestLimitMs, shortestLimitMs + Math.ceil(bytes / slowestBytesPerMs));
+export function workMsMax(bytes: number): number {
+  return Math.min(limitMsMax, shortestLimitMs + Math.ceil(bytes / slowestBytesPerMs));
 }
 
 /** Output kept of one tool, bytes. */

@@ -4,7 +4,7 @@ import * as agent from '@rackwright/messages/agent';
 import * as runner from '@rackwright/messages/runner';
 import { resultFromWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
-import { RunnerSession, type SessionEffect } from './machine.ts';
+import { RunnerProtocol, type SessionEffect } from './protocol.ts';
 import { decodeRecord, emptyRecord, encodeRecord, type RunnerRecord } from './record.ts';
 
 const step = 'run.script';
@@ -14,30 +14,30 @@ const reboot = create(agent.RunStepSchema, {
   arguments: { script: 'reboot -f' },
 });
 
-function session(record: RunnerRecord = emptyRecord): RunnerSession {
-  const made = new RunnerSession(record, [step], 0);
+function session(record: RunnerRecord = emptyRecord): RunnerProtocol {
+  const made = new RunnerProtocol(record, [step], 0);
   made.handle({ kind: 'accepted', runnerSession: 's' }, 0);
   return made;
 }
 
 /** The record as a restarted runner finds it. */
-function restarted(before: RunnerSession): RunnerSession {
+function restarted(before: RunnerProtocol): RunnerProtocol {
   return session(decodeRecord(encodeRecord(before.record, 'boot'), 'boot'));
 }
 
-function order(it: RunnerSession, operationId: OperationId, value = reboot): string[] {
+function order(it: RunnerProtocol, operationId: OperationId, value = reboot): string[] {
   const kind = { case: 'runStep', value } as const;
   return brief(
     it.handle({ kind: 'order', order: create(runner.OrderSchema, { operationId, kind }) }, 1),
   );
 }
 
-function checked(it: RunnerSession): string[] {
+function checked(it: RunnerProtocol): string[] {
   const result = { kind: 'complete' as const };
   return brief(it.handle({ kind: 'ended', operationId: 'a', result, handOff: reboot }, 2));
 }
 
-function received(it: RunnerSession, handOff: boolean): string[] {
+function received(it: RunnerProtocol, handOff: boolean): string[] {
   return brief(it.handle({ kind: 'reportReceived', operationId: 'a', handOff }, 3));
 }
 

@@ -27,7 +27,7 @@ const takeAwayPollMs = 100;
 /** A script may still write while its machine is reset. */
 const removeRetriesMax = 20;
 const removeRetryDelayMs = 50;
-const longestTimerMs = 2 ** 31 - 1;
+const timerMsMax = 2 ** 31 - 1;
 
 const [folder = '', source = 'network'] = process.argv.slice(2);
 const machine = readDescription(folder);
@@ -37,7 +37,7 @@ powerOn(machine);
 if (source === 'disk') {
   print('boots from its own disk');
   await startFromDisk(folder, print);
-  for (;;) await sleep(longestTimerMs);
+  for (;;) await sleep(timerMsMax);
 }
 for (;;) {
   const commandLine = await bootUntilRunner();
@@ -46,7 +46,7 @@ for (;;) {
   const how = await runUntilTakenAway(`${commandLine} ${machine.extraArguments}`);
   print(`${how} by a script`);
   // Another kernel would run from here on, or nothing would.
-  while (how !== 'reboot') await sleep(longestTimerMs);
+  while (how !== 'reboot') await sleep(timerMsMax);
   powerOn(machine);
 }
 

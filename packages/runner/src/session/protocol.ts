@@ -117,7 +117,7 @@ interface Current {
   readonly cancels: string[];
 }
 
-export class RunnerSession {
+export class RunnerProtocol {
   readonly #knownSteps: ReadonlySet<string>;
   #record: RunnerRecord;
   #current: Current | undefined;

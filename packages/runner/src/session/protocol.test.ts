@@ -4,13 +4,13 @@ import * as agent from '@rackwright/messages/agent';
 import * as runner from '@rackwright/messages/runner';
 import { resultFromWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
-import { progressIntervalMs, RunnerSession, type SessionEffect } from './machine.ts';
+import { progressIntervalMs, RunnerProtocol, type SessionEffect } from './protocol.ts';
 import { decodeRecord, emptyRecord, encodeRecord, type RunnerRecord } from './record.ts';
 
 const step = 'deploy.erase_devices';
 
-function session(record: RunnerRecord = emptyRecord): RunnerSession {
-  const made = new RunnerSession(record, [step], 0);
+function session(record: RunnerRecord = emptyRecord): RunnerProtocol {
+  const made = new RunnerProtocol(record, [step], 0);
   made.handle({ kind: 'accepted', runnerSession: 's' }, 0);
   return made;
 }
@@ -140,7 +140,7 @@ test('an operation of a dead predecessor is reported interrupted, with its progr
   first.handle({ kind: 'stageReached', operationId: 'a', progress }, 2);
   const stored = encodeRecord(first.record, 'boot-1');
 
-  const second = new RunnerSession(decodeRecord(stored, 'boot-1'), [step], 10);
+  const second = new RunnerProtocol(decodeRecord(stored, 'boot-1'), [step], 10);
   expect(second.unreceivedIds).toEqual(['a']);
   const effects = second.handle({ kind: 'accepted', runnerSession: 's' }, 11);
   expect(brief(effects)).toEqual(['failed interrupted a']);
