@@ -50,7 +50,14 @@ const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^make room on the disk of the agent/, nothing],
   [/^or (use a smaller image|keep that disk no longer)$/, nothing],
   [/^let the agent of its rack serve more hosts at once/, nothing],
-  [/^correct controller and drives of the step/, nothing],
+  // No step of a simulated host has a wrong argument, and each agent has its programs.
+  [/^correct (the step|the argument|controller and drives of the step)\b/, nothing],
+  [/^leave the step out, if /, nothing],
+  [/^or see that the versions of agent and runner fit /, nothing],
+  [/^install the program that is named on the agent of /, nothing],
+  // The user of a simulated BMC has every right, and no agent loses its runner but by itself.
+  [/^give the user the right that is missing/, nothing],
+  [/^see the network between the host and the agent of its rack\b/, nothing],
   // Nobody uses a simulated host behind our backs.
   [/^hold each host that may be in use: /, nothing],
 ];
