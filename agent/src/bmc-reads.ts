@@ -119,11 +119,11 @@ export class AgentBmcReads implements BmcReadReceiver {
 
   async #read(question: agent.ReadBmc, giveWay: () => void, signal: AbortSignal): Promise<Answer> {
     const { bmc, expectedIdentity } = question;
-    const asked = bmcToAsk(this.#parts.session(), bmc, expectedIdentity);
-    if (asked.kind !== 'ok') return asked;
-    const driver = this.#parts.drivers.driver(asked.endpoint, { giveWay });
+    const reachable = bmcToAsk(this.#parts.session(), bmc, expectedIdentity);
+    if (reachable.kind !== 'ok') return reachable;
+    const driver = this.#parts.drivers.driver(reachable.endpoint, { giveWay });
     // (B2)
-    const expected = await expectBmc(driver, asked, { signal });
+    const expected = await expectBmc(driver, reachable, { signal });
     if (expected.kind !== 'expected') return expected;
     return readOf(driver, question, signal);
   }

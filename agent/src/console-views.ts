@@ -49,7 +49,7 @@ export interface ConsoleViewParts {
   readonly log: Log;
   readonly drivers: {
     driver(
-      ...asked: Parameters<BmcDrivers['driver']>
+      ...args: Parameters<BmcDrivers['driver']>
     ): Pick<BmcDriver, 'readIdentity' | 'openConsole'>;
   };
   readonly consoles: SharedConsoles;
@@ -180,17 +180,17 @@ export class RackConsoles implements ConsoleReceiver {
   async #open(view: View): Promise<BmcConsole | FinalResult> {
     const { drivers, consoles, session } = this.#parts;
     const { bmc, expectedIdentity, hostUid } = view.order;
-    const asked = bmcToAsk(session(), bmc, expectedIdentity);
-    if (asked.kind !== 'ok') return asked;
+    const reachable = bmcToAsk(session(), bmc, expectedIdentity);
+    if (reachable.kind !== 'ok') return reachable;
     const { signal } = view.abort;
     const breakOff = new AbortController();
-    const driver = drivers.driver(asked.endpoint, { giveWay: () => breakOff.abort() });
+    const driver = drivers.driver(reachable.endpoint, { giveWay: () => breakOff.abort() });
     if (driver.openConsole === undefined) {
       return failure('unsupported', 'the protocol of this BMC has no serial console');
     }
     // (V2)
     const both = AbortSignal.any([signal, breakOff.signal]);
-    const expected = await expectBmc(driver, asked, { signal: both });
+    const expected = await expectBmc(driver, reachable, { signal: both });
     if (expected.kind !== 'expected') return expected;
     this.#catchUp(view);
     const opened = await consoles.hear(

@@ -173,7 +173,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const watch = new NetbootWatch({
     clock,
     memory: session.bootMemory,
-    publish: (hostUid, unexpectedNetboot) => session.publishFacts(hostUid, { unexpectedNetboot }),
+    publish: (hostUid, unexpectedNetboot) => session.reportFacts(hostUid, { unexpectedNetboot }),
     limits: config.netboots,
   });
   const key = await loadDeployKey(disk, random, `${config.stateFolder}/deploy-key`);
@@ -212,9 +212,9 @@ function lateDrivers(parts: CoreParts) {
     loaded = await parts.loadWork();
     return loaded;
   };
-  const createDriver: CreateBmcDriver = (...asked) => {
+  const createDriver: CreateBmcDriver = (...args) => {
     if (loaded === undefined) throw new Error('a BMC is called before the agent has started');
-    return loaded.createBmcDriver(...asked);
+    return loaded.createBmcDriver(...args);
   };
   const drivers = createBmcDrivers(parts.config.bmc, parts, createDriver, parts.wakeFrom);
   return { drivers, loadWork };
@@ -235,7 +235,7 @@ function bootObservers(
   const tracer = new BootTracer({
     clock,
     grantOf: (operationId) => session().grants.byOperation(operationId),
-    tell: (hostUid, bootTrace) => session().publishFacts(hostUid, { bootTrace }),
+    tell: (hostUid, bootTrace) => session().reportFacts(hostUid, { bootTrace }),
     screenOf: (operationId) => consoles.lastScreen(operationId),
     onUnseen: (grant) => faults.unseen(grant),
     limits: defaultBootTracerLimits,
@@ -330,7 +330,7 @@ function deploymentImages(
   session: () => AgentSession,
 ) {
   if (hostImages === undefined) return undefined;
-  const credential: CredentialOf = async (...asked) => session().credential(...asked);
+  const credential: CredentialOf = async (...args) => session().credential(...args);
   const shared = { clock, log, images: hostImages, credential };
   const netboots = new NetbootImages({ ...shared, architecture });
   const tell = (image: agent.ImagePrefetched): void => session().reportPrefetched(image);
@@ -408,7 +408,7 @@ function makeGateway(
         const bootTrace = tracer.finish(bootOperationId);
         consoles.over(bootOperationId);
         const traced = bootTrace === undefined ? {} : { bootTrace };
-        session.publishFacts(hostUid, { runnerReady, ...traced });
+        session.reportFacts(hostUid, { runnerReady, ...traced });
       },
       runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
       runnerRefused: (hostUid, operationId, message) => {

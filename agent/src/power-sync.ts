@@ -69,7 +69,7 @@ export interface PowerSyncParts {
   readonly drivers: BmcDrivers;
   readonly session: Pick<
     AgentSession,
-    'credential' | 'isBusy' | 'reportOnce' | 'reportPowerDigest'
+    'credential' | 'isBusy' | 'reportFactsOnce' | 'reportPowerDigest'
   >;
   readonly orders: Pick<RunnerDispatcher, 'isAway' | 'sawOff'>;
   readonly limits?: PowerSyncLimits;
@@ -83,7 +83,7 @@ type PollOutcome =
 
 /** One host that is polled. */
 interface Target {
-  readonly asked: agent.PowerSyncHost;
+  readonly wantedHost: agent.PowerSyncHost;
   driver: BmcDriver | undefined;
   /** The secret that the driver was made with. */
   driverVersion: bigint;
@@ -140,8 +140,8 @@ export class PowerSync implements PowerReadings {
         ? 0
         : Math.min(Math.max(sync.periodMs, periodShortestMs), periodLongestMs);
     const before = this.#targets;
-    const asked = periodMs === 0 ? [] : sync.hosts.slice(0, hostsMax);
-    const wanted = asked.filter(({ hostUid }) => !this.#forgotten.has(hostUid));
+    const wantedHost = periodMs === 0 ? [] : sync.hosts.slice(0, hostsMax);
+    const wanted = wantedHost.filter(({ hostUid }) => !this.#forgotten.has(hostUid));
     this.#generation = sync.generation;
     this.#targets = new Map(wanted.map((host) => [host.hostUid, keptOrNew(before, host)]));
     for (const target of before.values()) if (!this.#isWanted(target)) dismiss(target);
@@ -193,7 +193,7 @@ export class PowerSync implements PowerReadings {
   }
 
   #isWanted(target: Target): boolean {
-    return this.#targets.get(target.asked.hostUid) === target;
+    return this.#targets.get(target.wantedHost.hostUid) === target;
   }
 
   /** Polls are spread over the period, each host somewhere in a stretch of its own. */
@@ -243,7 +243,7 @@ export class PowerSync implements PowerReadings {
   async #readTarget(target: Target): Promise<void> {
     if (!this.#isWanted(target)) return;
     const { log } = this.#parts;
-    const { hostUid } = target.asked;
+    const { hostUid } = target.wantedHost;
     const driver = this.#driverOf(target);
     if (driver === undefined || this.#isTaken(hostUid)) return;
     const abort = new AbortController();
@@ -254,7 +254,7 @@ export class PowerSync implements PowerReadings {
       const counts = disturbances === target.disturbances && !this.#isTaken(hostUid);
       if (counts && this.#isWanted(target)) this.#note(target, outcome);
     } catch (error) {
-      log.error({ host: target.asked.hostName }, 'a power poll threw', error);
+      log.error({ host: target.wantedHost.hostName }, 'a power poll threw', error);
     } finally {
       target.abort = undefined;
     }
@@ -268,7 +268,7 @@ export class PowerSync implements PowerReadings {
   /** Undefined without a secret, or for a protocol that is not supported here. */
   #driverOf(target: Target): BmcDriver | undefined {
     const { session, drivers } = this.#parts;
-    const { bmc, expectedIdentity } = target.asked;
+    const { bmc, expectedIdentity } = target.wantedHost;
     if (bmc === undefined) return undefined;
     const credential = session.credential(bmc.credential, bmc.credentialVersion);
     if (credential === undefined) return undefined;
@@ -294,11 +294,11 @@ export class PowerSync implements PowerReadings {
     if (known && !isNews) return power;
     const identity = await driver.readIdentity(signal);
     if (identity.kind !== 'ok') return outcomeOfFailedCall(identity);
-    const { expectedIdentity } = target.asked;
+    const { expectedIdentity } = target.wantedHost;
     const difference = bmcIdentityDifference(expectedIdentity, identityToWire(identity.value));
     if (difference !== undefined) {
       target.identifiedInRound = 0;
-      const message = `another BMC answers at ${target.asked.bmc?.address}: ${difference}`;
+      const message = `another BMC answers at ${target.wantedHost.bmc?.address}: ${difference}`;
       return { kind: 'trouble', trouble: agent.BmcTrouble.IDENTITY_MISMATCH, message };
     }
     target.identifiedInRound = this.#round;
@@ -319,7 +319,7 @@ export class PowerSync implements PowerReadings {
           { reachable: true, trouble: agent.BmcTrouble.UNSPECIFIED },
           hardwareNews(target, outcome.hardware),
         );
-        if (!outcome.on) this.#parts.orders.sawOff(target.asked.hostUid);
+        if (!outcome.on) this.#parts.orders.sawOff(target.wantedHost.hostUid);
         return;
       case 'trouble':
         this.#noteTrouble(target, outcome.trouble, outcome.message);
@@ -358,7 +358,7 @@ export class PowerSync implements PowerReadings {
     target.sentHealth = bmcHealth.trouble;
     if (hardware !== undefined) target.sentHardware = hardwareKey(hardware);
     const { session, log } = this.#parts;
-    const { hostUid, hostName } = target.asked;
+    const { hostUid, hostName } = target.wantedHost;
     log.info(
       {
         host: hostName,
@@ -367,14 +367,14 @@ export class PowerSync implements PowerReadings {
       },
       'seen',
     );
-    session.reportOnce(hostUid, news);
+    session.reportFactsOnce(hostUid, news);
   }
 
   #tellDigest(): void {
     const { session, clock } = this.#parts;
-    const hosts = [...this.#targets.values()].map(({ asked, readInRound, power }) =>
+    const hosts = [...this.#targets.values()].map(({ wantedHost, readInRound, power }) =>
       create(agent.HostPowerStateSchema, {
-        hostUid: asked.hostUid,
+        hostUid: wantedHost.hostUid,
         ...(readInRound === this.#round ? { poweredOn: power } : {}),
       }),
     );
@@ -384,11 +384,12 @@ export class PowerSync implements PowerReadings {
   }
 }
 
-function keptOrNew(before: ReadonlyMap<HostUid, Target>, asked: agent.PowerSyncHost): Target {
-  const known = before.get(asked.hostUid);
-  if (known !== undefined && equals(agent.PowerSyncHostSchema, known.asked, asked)) return known;
+function keptOrNew(before: ReadonlyMap<HostUid, Target>, wantedHost: agent.PowerSyncHost): Target {
+  const known = before.get(wantedHost.hostUid);
+  if (known !== undefined && equals(agent.PowerSyncHostSchema, known.wantedHost, wantedHost))
+    return known;
   return {
-    asked,
+    wantedHost,
     driver: undefined,
     driverVersion: 0n,
     abort: undefined,
@@ -406,7 +407,7 @@ function keptOrNew(before: ReadonlyMap<HostUid, Target>, asked: agent.PowerSyncH
 }
 
 function isIn(targets: ReadonlyMap<HostUid, Target>, target: Target): boolean {
-  return targets.get(target.asked.hostUid) === target;
+  return targets.get(target.wantedHost.hostUid) === target;
 }
 
 function dismiss(target: Target): void {

@@ -249,8 +249,8 @@ const storeDrivers = Object.keys(storeReaders) as StoreDriver[];
 const replicaCounts = [1, 3, 5] as const;
 
 function readNats(reader: ConfigReader): StoreConfig {
-  const asked = reader.whole('replicas', [1, 5], 3);
-  const replicas = replicaCounts.find((count) => count === asked);
+  const replicaCount = reader.whole('replicas', [1, 5], 3);
+  const replicas = replicaCounts.find((count) => count === replicaCount);
   return {
     driver: 'nats',
     servers: reader.texts('servers'),

@@ -98,7 +98,7 @@ async function setPower(
   }
   await context.openGrant({ macs: order.bootMacs, expiresAtMs: clock.nowMs() + 60_000 });
   runners.set(hostUid, operation.id);
-  session().publishFacts(hostUid, {
+  session().reportFacts(hostUid, {
     runnerReady: {
       hostUid,
       bootOperationId: operation.id,

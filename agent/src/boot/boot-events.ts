@@ -65,7 +65,7 @@ export interface BootFileTransfer {
 /** One DHCP request and its outcome. */
 export interface DhcpExchange {
   readonly mac: Mac;
-  readonly asked: 'discover' | 'request';
+  readonly messageType: 'discover' | 'request';
   /** Absent: it is no boot firmware. */
   readonly client: BootClientKind | undefined;
   readonly givesAddresses: boolean;
@@ -103,13 +103,13 @@ export class BootEvents {
   }
 
   /** Records a DHCP request, with the decision on its MAC. */
-  dhcp(decision: BootDecision, asked: DhcpExchange): void {
+  dhcp(decision: BootDecision, exchange: DhcpExchange): void {
     if (decision.kind !== 'runner') return;
-    const { mac, client, givesAddresses, isGranted, problem } = asked;
+    const { mac, client, givesAddresses, isGranted, problem } = exchange;
     const program = client === undefined ? 'system' : programs[client];
     const { hostUid, operationId } = decision;
     const whose = { hostUid, operationId, mac, program, givesAddresses };
-    const stage = asked.asked;
+    const stage = exchange.messageType;
     const why = isGranted ? '' : problem;
     this.#tell({ ...whose, stage, kind: 'came', bytes: 0, problem: why });
     if (!isGranted) return;

@@ -152,8 +152,8 @@ export class DhcpServer {
     socket.send(encodeAnswer(reply.packet, transactionIdOf(datagram)), reply.to);
   }
 
-  #noteRaspberryPi({ asked, boot, mac }: ServerRequest, datagram: Uint8Array): void {
-    if (boot?.client.kind !== 'raspberryPi' || asked.kind !== 'discover') return;
+  #noteRaspberryPi({ question, boot, mac }: ServerRequest, datagram: Uint8Array): void {
+    if (boot?.client.kind !== 'raspberryPi' || question.kind !== 'discover') return;
     if (!this.#parts.settings.servesRaspberryPi) return;
     this.#raspberryPis.discovered(mac, transactionIdOf(datagram));
   }
@@ -175,15 +175,15 @@ export class DhcpServer {
   }
 
   #tellExchange(
-    { mac, asked: { kind }, boot }: ServerRequest,
+    { mac, question: { kind }, boot }: ServerRequest,
     permitted: BootDecision,
     { reply, reason }: ServerDecision,
   ): void {
-    const asked = kind === 'discover' ? kind : 'request';
+    const messageType = kind === 'discover' ? kind : 'request';
     if (kind === 'decline' || kind === 'release' || kind === 'inform') return;
     const answer = reply && readOption(reply.packet, dhcpOption.messageType);
     this.#parts.bootEvents.dhcp(permitted, {
-      ...{ mac, asked, client: boot?.client.kind, givesAddresses: true },
+      ...{ mac, messageType, client: boot?.client.kind, givesAddresses: true },
       isGranted: answer !== undefined && answer !== 'nak',
       problem: reason,
     });
@@ -194,9 +194,9 @@ export class DhcpServer {
     granted: Map<string, GrantedBefore>,
   ): ServerDecision & { readonly permitted: BootDecision } {
     const { bootGate, log, settings } = this.#parts;
-    const { mac, asked, boot } = request;
+    const { mac, question, boot } = request;
     // A boot is observed when it begins; the request that follows is part of it.
-    const isBoot = boot !== undefined && asked.kind === 'discover';
+    const isBoot = boot !== undefined && question.kind === 'discover';
     const permitted = isBoot ? bootGate(mac, 'dhcp') : this.#decisionOn(mac);
     const permission = permissionOf(permitted);
     const isKnown = (one: Mac): boolean => isAboutHost(this.#decisionOn(one));
@@ -208,7 +208,7 @@ export class DhcpServer {
     if (decision.changes.some(({ kind }) => kind !== 'offered')) this.#file.changed();
     const { notice } = decision;
     if (notice !== undefined && notice.kind !== 'otherServer') this.#notice(notice);
-    log.debug({ mac, asked: asked.kind, reason: decision.reason }, 'address request');
+    log.debug({ mac, question: question.kind, reason: decision.reason }, 'address request');
     return { ...decision, permitted };
   }
 
@@ -282,9 +282,9 @@ export class DhcpServer {
  * sender's address as well; strangers may send any number of them. A Raspberry Pi's request may be
  * its firmware's by the transaction alone.
  */
-function isWhole({ asked, boot, mac }: ServerRequest): boolean {
-  if (asked.kind === 'inform') return false;
-  return asked.kind !== 'selecting' || boot !== undefined || !isRaspberryPi(mac);
+function isWhole({ question, boot, mac }: ServerRequest): boolean {
+  if (question.kind === 'inform') return false;
+  return question.kind !== 'selecting' || boot !== undefined || !isRaspberryPi(mac);
 }
 
 const faultMessages: Readonly<Record<ServerNotice['kind'], string>> = {

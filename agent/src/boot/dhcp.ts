@@ -246,23 +246,23 @@ class ProxyAnswers {
   /** Throws DecodeError when the datagram is no DHCP packet. */
   receive(service: ProxyService, socket: UdpSocket, datagram: Uint8Array, from: UdpPeer): void {
     const packet = decodeDhcp(datagram);
-    const asked = readBootRequest(packet, service, from);
-    if (asked.kind === 'silence') {
+    const received = readBootRequest(packet, service, from);
+    if (received.kind === 'silence') {
       const other = readServerRequest(packet, from);
       if (this.#isBySystem(other)) this.#sawAddress(other.request.mac);
       return;
     }
-    const { mac, ignored, client } = asked.request;
+    const { mac, ignored, client } = received.request;
     if (client.kind === 'raspberryPi' && this.#settings.servesRaspberryPi) {
       this.#raspberryPis.discovered(mac, packet.transactionId);
     }
     this.#ignored.tell(mac, ignored);
     const decision = this.#bootGate(mac, 'dhcp');
-    const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
+    const answer = answerBootRequest(received.request, permissionOf(decision), this.#settings);
     this.#meter?.dhcpAsked('proxy', answer.kind !== 'silence');
     this.#bootEvents.dhcp(decision, {
       mac,
-      asked: service === 'dhcp' ? 'discover' : 'request',
+      messageType: service === 'dhcp' ? 'discover' : 'request',
       client: client.kind,
       givesAddresses: this.#givesAddresses,
       isGranted: answer.kind !== 'silence',

@@ -72,8 +72,8 @@ export async function startHttp(
 ): Promise<HttpShell> {
   const pages = new BootPages(options, urls);
   const hostOf = (target: string): string | undefined => {
-    const { asked } = pages.read(target);
-    return 'mac' in asked ? options.knownHost(asked.mac) : undefined;
+    const { urlTarget } = pages.read(target);
+    return 'mac' in urlTarget ? options.knownHost(urlTarget.mac) : undefined;
   };
   const onFailure = (error: unknown): void => pages.failed(error);
   const listened = { ...listen, ...options.limits, hostOf, onFailure };
@@ -102,11 +102,11 @@ class BootPages {
     if (request.target.length > this.#options.limits.targetBytesMax) {
       return this.#served(request, refusal(414), 'malformed');
     }
-    const { path, host, asked } = this.read(request.target);
+    const { path, host, urlTarget } = this.read(request.target);
     if (host !== undefined && !this.#isOurs(host, request.localAddress)) {
       return this.#served(request, refusal(421), 'nothing');
     }
-    return this.#answerPath(host === undefined ? request : { ...request, target: path }, asked);
+    return this.#answerPath(host === undefined ? request : { ...request, target: path }, urlTarget);
   }
 
   #answerPath(request: HttpRequest, target: BootUrlTarget): HttpResponse | Promise<HttpResponse> {
@@ -317,12 +317,12 @@ class BootPages {
 /** A target as it was sent, and what it asks for. */
 interface ReadTarget extends TargetForm {
   readonly target: string;
-  readonly asked: BootUrlTarget;
+  readonly urlTarget: BootUrlTarget;
 }
 
 function readTarget(target: string): ReadTarget {
   const form = targetForm(target);
-  return { ...form, target, asked: parseTarget(form.path) };
+  return { ...form, target, urlTarget: parseTarget(form.path) };
 }
 
 /** A file that a host asks for by its own name. */

@@ -234,7 +234,7 @@ describe('by DHCP', () => {
     const offer = await discover(relay, port, asked);
     expect(offer.bootFile).toBe(`${folderOf(mac)}/undionly.kpxe`);
     await discover(relay, port, requestAfter(asked, offer.yourAddress));
-    expect(rig.asked).toEqual(['u2']);
+    expect(rig.requests).toEqual(['u2']);
   });
 
   test('its REQUEST gets its address and its boot, and is one of the firmware', async () => {
@@ -246,13 +246,13 @@ describe('by DHCP', () => {
       expect(ack).toMatchObject({ yourAddress: '127.77.0.50', nextServerAddress: '127.0.0.1' });
       expect(readOption(ack, dhcpOption.tftpServerName)).toBe('127.0.0.1');
     }
-    expect(rig.asked).toEqual([]);
+    expect(rig.requests).toEqual([]);
     expect(new Set(rig.bootEvents.map(({ program }) => program))).toEqual(new Set(['firmware']));
     expect(rig.observed).toHaveLength(2);
     // The same bytes in another transaction are the system's.
     const ack = await discover(relay, port, requestAfter(asked, '127.77.0.50', 99));
     expect(ack).toMatchObject({ yourAddress: '127.77.0.50', nextServerAddress: '0.0.0.0' });
-    expect(rig.asked).toEqual(['u2']);
+    expect(rig.requests).toEqual(['u2']);
     expect(rig.bootEvents.at(-1)).toMatchObject({ stage: 'ack', program: 'system' });
   });
 
@@ -262,10 +262,10 @@ describe('by DHCP', () => {
     relay.send(requestAfter(asked, '10.0.0.7'), port);
     // The answer to another question proves that the one before it was heard.
     await discover(relay, port, asked);
-    expect(rig.asked).toEqual([]);
+    expect(rig.requests).toEqual([]);
     relay.send(requestAfter(asked, '10.0.0.7', 99), port);
     await discover(relay, port, asked);
-    expect(rig.asked).toEqual(['u2']);
+    expect(rig.requests).toEqual(['u2']);
   });
 });
 
@@ -276,7 +276,7 @@ test('a request long after the firmware’s DISCOVER is one of the system', asyn
   const server = '10.0.0.1';
   const request = {
     ...{ packet, from: { address: '0.0.0.0', port: 68 }, mac: asMac(mac) },
-    asked: { kind: 'selecting', server, address: '10.0.0.7' } as const,
+    question: { kind: 'selecting', server, address: '10.0.0.7' } as const,
     ...{ boot: undefined, ignored: [] },
   };
   expect(requests.recognise(request).boot).toBeUndefined();

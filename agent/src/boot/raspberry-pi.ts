@@ -65,8 +65,8 @@ export class RaspberryPiRequests {
 
   /** The request as one of the firmware, if it is one; else unchanged. */
   recognise(request: ServerRequest): ServerRequest {
-    const { asked, boot, mac, packet } = request;
-    if (boot !== undefined || asked.kind !== 'selecting') return request;
+    const { question, boot, mac, packet } = request;
+    if (boot !== undefined || question.kind !== 'selecting') return request;
     const begun = this.#begun.get(mac);
     if (begun === undefined || begun.transactionId !== packet.transactionId) return request;
     if (this.#clock.suspendAwareMs() - begun.atMs > transactionMs) return request;

@@ -160,7 +160,7 @@ describe('a host without a grant', () => {
     mailbox.send(plainDiscover(knownMac), dhcpPort);
     await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
     expect(await mailbox.next(50)).toBeUndefined();
-    expect(rig.asked).toEqual(['u1']);
+    expect(rig.requests).toEqual(['u1']);
     expect(rig.observed.some(({ mac }) => mac === knownMac)).toBe(false);
   });
 

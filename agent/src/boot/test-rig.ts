@@ -24,7 +24,7 @@ export interface BootRig {
   /** Steps of boots into the runner. */
   readonly bootEvents: BootEvent[];
   /** Hosts whose system has asked for an address. */
-  readonly asked: string[];
+  readonly requests: string[];
   readonly lines: string[];
   readonly contents: Readonly<Record<string, Uint8Array>>;
   /** The folder of its files. */
@@ -90,7 +90,7 @@ export async function startRig(options: {
   const named = (name: string) => ({ name, path: join(folder, name) });
   const observed: NetbootObservation[] = [];
   const bootEvents: BootEvent[] = [];
-  const asked: string[] = [];
+  const requests: string[] = [];
   const lines: string[] = [];
   const config: BootConfig = {
     ...rigConfig(options.relayPort ?? 67, options.interface),
@@ -108,7 +108,7 @@ export async function startRig(options: {
     ...(options.ownAddresses === undefined ? {} : { ownAddresses: options.ownAddresses }),
     onNetboot: (observation) => observed.push(observation),
     onBootEvent: (event) => bootEvents.push(event),
-    onAddressAsked: (hostUid) => asked.push(hostUid),
+    onAddressAsked: (hostUid) => requests.push(hostUid),
     openDiscovery: (mac) => options.discovery?.open(mac),
   });
   const services = await started.catch(async (error: unknown) => {
@@ -120,7 +120,7 @@ export async function startRig(options: {
     await rm(folder, { recursive: true });
   };
   const url = (path: string) => `http://127.0.0.1:${services.httpPort}${path}`;
-  return { services, observed, bootEvents, asked, lines, contents, folder, url, close };
+  return { services, observed, bootEvents, requests, lines, contents, folder, url, close };
 }
 
 /** DHCP beside another server, on ports that the system chooses. */

@@ -259,19 +259,19 @@ class TftpServer {
     this.#options.kept.close();
   }
 
-  #find(fileName: string, asked: string): FileAnswer {
+  #find(fileName: string, path: string): FileAnswer {
     const target = parseTftpName(fileName);
     switch (target.kind) {
       case 'loader':
         return this.#loader(target.mac, target.name);
       case 'grubStart': {
-        const urls = this.#options.urlsAt(asked);
+        const urls = this.#options.urlsAt(path);
         return urls === undefined ? noSuchFile : text(grubStartScript(urls.root));
       }
       case 'uBootStart':
         return uBootStart;
       case 'script':
-        return this.#script(target.mac, target.language, asked);
+        return this.#script(target.mac, target.language, path);
       case 'hostFile':
         return this.#hostFile(target.mac, target.name);
       case 'blob': {
@@ -295,8 +295,8 @@ class TftpServer {
     return bytes === undefined ? noSuchFile : { kind: 'file', bytes };
   }
 
-  #script(mac: Mac, language: ScriptLanguage, asked: string): FileAnswer {
-    const urls = this.#options.urlsAt(asked);
+  #script(mac: Mac, language: ScriptLanguage, path: string): FileAnswer {
+    const urls = this.#options.urlsAt(path);
     if (urls === undefined) return noSuchFile;
     const answer = this.#options.scripts.of(mac, language, urls);
     switch (answer.kind) {

@@ -134,9 +134,9 @@ export class NetbootImages {
     signal: AbortSignal,
   ): Promise<PinnedHostImage> {
     const { architecture, credential, images } = this.#parts;
-    const asked = await wantedImage(from, architecture, 'netboot', credential);
-    if ('type' in asked) throw new Error(asked.message);
-    const pinned = await images.pin(deployment, asked, signal, (progress) => {
+    const resolved = await wantedImage(from, architecture, 'netboot', credential);
+    if ('type' in resolved) throw new Error(resolved.message);
+    const pinned = await images.pin(deployment, resolved, signal, (progress) => {
       wanted.text = textOf(progress);
     });
     pinned.giveBackSlot();

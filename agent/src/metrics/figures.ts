@@ -152,11 +152,11 @@ function countHttp(registry: Registry): Pick<BootMeter, 'httpAnswered'> {
   );
   const classes = { 2: '2xx', 3: '3xx', 4: '4xx' } as const;
   return {
-    httpAnswered: (asked, status, sent) => {
+    httpAnswered: (target, status, sent) => {
       const digit = Math.floor(status / 100);
       const of = digit === 2 || digit === 3 || digit === 4 ? classes[digit] : '5xx';
-      requests.add({ what: asked, status: of });
-      bytes.add({ what: asked }, sent);
+      requests.add({ what: target, status: of });
+      bytes.add({ what: target }, sent);
     },
   };
 }

@@ -28,13 +28,13 @@ export function ownSteps(parts: OwnStepParts): ReadonlyMap<string, OwnStep> {
   const { awaitImage: awaiting } = parts;
   if (awaiting !== undefined) {
     const description = describe(awaitImageStep, 'Waits until the host says that it runs.');
-    steps.push({ description, run: (...asked) => awaitImage(awaiting, ...asked) });
+    steps.push({ description, run: (...args) => awaitImage(awaiting, ...args) });
   }
   const { hostImages } = parts;
   if (hostImages !== undefined) {
     const text = 'Fetches the image of the host into the cache of its rack.';
     const description = describe(fetchImageStep, text);
-    steps.push({ description, run: (...asked) => fetchImage(hostImages, ...asked) });
+    steps.push({ description, run: (...args) => fetchImage(hostImages, ...args) });
   }
   return new Map(steps.map((step) => [step.description.name, step]));
 }

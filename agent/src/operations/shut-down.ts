@@ -66,14 +66,15 @@ export async function shutDown(
   const endsAtMs = clock.suspendAwareMs() + leftMs;
   const { FORCED, WAS_OFF, STOPPED, FORCED_CAME_BACK } = ShutdownOutcome;
   if (leftMs <= 0) return assertOff(parts, { forced: FORCED, wasOff: WAS_OFF });
-  const asked = await driver.softOff(signal);
-  if (asked.kind === 'failed') {
-    const forced = forcedAtOnce[asked.type];
-    if (forced === undefined) return resultOfBmc(asked);
+  const softOff = await driver.softOff(signal);
+  if (softOff.kind === 'failed') {
+    const forced = forcedAtOnce[softOff.type];
+    if (forced === undefined) return resultOfBmc(softOff);
     return assertOff(parts, { forced, wasOff: WAS_OFF });
   }
-  if (asked.kind !== 'ok') return resultOfBmc(asked);
-  if (!asked.value.asked) return assertOff(parts, { forced: FORCED_CAME_BACK, wasOff: WAS_OFF });
+  if (softOff.kind !== 'ok') return resultOfBmc(softOff);
+  if (!softOff.value.wasRequested)
+    return assertOff(parts, { forced: FORCED_CAME_BACK, wasOff: WAS_OFF });
   context.continuing({ step: 'power.off', text: 'the system was asked to shut down' });
   const seen = await waitUntilOff(parts, endsAtMs);
   if (seen.kind !== 'ok') return resultOfBmc(seen);

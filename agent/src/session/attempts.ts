@@ -136,7 +136,7 @@ export class Attempts {
   tellAll(): void {
     this.outbox.retryUnwritten();
     this.outbox.flush();
-    for (const attempt of this.#kept.values()) this.outbox.tellProgress(attempt);
+    for (const attempt of this.#kept.values()) this.outbox.sendProgress(attempt);
   }
 
   /** Ends and drops all operations of a host. False when the journal still knows one. */
@@ -364,7 +364,7 @@ export class Attempts {
   #contextDependencies() {
     return {
       ...this.#deps,
-      tellProgress: (attempt: Attempt) => this.outbox.tellProgress(attempt),
+      tellProgress: (attempt: Attempt) => this.outbox.sendProgress(attempt),
     };
   }
 }

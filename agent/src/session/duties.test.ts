@@ -358,12 +358,12 @@ describe('facts', () => {
 
   test('are told at once and again to each session, for the link may have been dead', async () => {
     const world = await connected();
-    world.session?.publishFacts('h', { poweredOn: true });
-    world.session?.publishFacts('h', { unexpectedNetboot: { mac: '52:54:00:00:00:01' } });
+    world.session?.reportFacts('h', { poweredOn: true });
+    world.session?.reportFacts('h', { unexpectedNetboot: { mac: '52:54:00:00:00:01' } });
     world.controlPlane.cut();
     await world.run(10);
-    world.session?.publishFacts('h', { poweredOn: false });
-    world.session?.publishFacts('g', { unexpectedNetboot: { mac: '52:54:00:00:00:02' } });
+    world.session?.reportFacts('h', { poweredOn: false });
+    world.session?.reportFacts('g', { unexpectedNetboot: { mac: '52:54:00:00:00:02' } });
     await world.run(5000);
     const both = [
       ['h', 0n, '{"poweredOn":false,"mac":"52:54:00:00:00:01"}'],
@@ -378,7 +378,7 @@ describe('facts', () => {
   test('facts of a netboot end with a newer one, and with the next boot by order', async () => {
     const world = await connected();
     const netboot = (mac: string) =>
-      world.session?.publishFacts('h', { unexpectedNetboot: { mac } });
+      world.session?.reportFacts('h', { unexpectedNetboot: { mac } });
     const toldAnew = async () => {
       world.controlPlane.facts.length = 0;
       world.controlPlane.cut();
@@ -414,7 +414,7 @@ describe('facts', () => {
   test('facts of a runner stand in every Hello until that runner has gone', async () => {
     const world = await connected();
     const runnerReady = { hostUid: 'h', bootOperationId: 'h/1/1/1', runnerSession: 's1' };
-    world.session?.publishFacts('h', { runnerReady });
+    world.session?.reportFacts('h', { runnerReady });
     await world.run(100);
     expect(told(world)).toEqual([['h', 0n, '{"runner":"s1"}']]);
     world.session?.runnerGone('h', 'another');
@@ -432,7 +432,7 @@ describe('facts', () => {
     world.limits = { factsHostsMax: 2 };
     world.controlPlane.reachable = false;
     await world.bootAndConnect();
-    for (const host of ['a', 'b', 'a', 'c']) world.session?.publishFacts(host, { poweredOn: true });
+    for (const host of ['a', 'b', 'a', 'c']) world.session?.reportFacts(host, { poweredOn: true });
     world.controlPlane.reachable = true;
     await world.run(31_000);
     expect(world.controlPlane.facts.map(({ hostUid }) => hostUid)).toEqual(['a', 'c']);

@@ -135,7 +135,7 @@ export class ReportOutbox {
   }
 
   /** Sends an attempt's progress if a session is open. */
-  tellProgress(attempt: Attempt): void {
+  sendProgress(attempt: Attempt): void {
     const { progress, operation } = attempt;
     if (progress === undefined || attempt.phase !== 'running') return;
     const value = this.#report(operation, 0n, { kind: 'continuing', ...progress });
@@ -143,7 +143,7 @@ export class ReportOutbox {
   }
 
   /** Sends facts if a session is open. */
-  tellFacts(hostUid: HostUid, observations: agent.Observations): void {
+  sendFacts(hostUid: HostUid, observations: agent.Observations): void {
     const value = this.#report({ id: '', hostUid }, 0n, { kind: 'hostUpdated', observations });
     this.#deps.outlet.send({ case: 'report', value });
   }

@@ -176,17 +176,17 @@ export class AgentSession {
   }
 
   /** Publishes facts: the given fields replace earlier ones. Never acknowledged. */
-  publishFacts(hostUid: HostUid, observations: ObservationsInit): void {
+  reportFacts(hostUid: HostUid, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
     this.#facts.publish(hostUid, message);
     if (this.#link.session === 0) return this.#facts.keepTrace(hostUid, message.bootTrace);
-    this.#started().attempts.outbox.tellFacts(hostUid, message);
+    this.#started().attempts.outbox.sendFacts(hostUid, message);
   }
 
   /** Reports an observation once. It is not kept, because it is polled again. */
-  reportOnce(hostUid: HostUid, observations: ObservationsInit): void {
+  reportFactsOnce(hostUid: HostUid, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
-    this.#started().attempts.outbox.tellFacts(hostUid, message);
+    this.#started().attempts.outbox.sendFacts(hostUid, message);
   }
 
   reportPowerDigest(digest: agent.PowerDigest): void {
@@ -259,7 +259,7 @@ export class AgentSession {
   /** Reports once for each boot, because a refused runner asks again and again. */
   runnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void {
     if (this.#facts.refusedBoot(hostUid) === bootOperationId) return;
-    this.publishFacts(hostUid, { runnerRefused: { bootOperationId, message } });
+    this.reportFacts(hostUid, { runnerRefused: { bootOperationId, message } });
   }
 
   #hello(): MessageInitShape<typeof agent.HelloSchema> {
@@ -304,10 +304,10 @@ export class AgentSession {
     for (const hostUid of welcome.forgetHostUids) this.#forget(hostUid);
     attempts.tellAll();
     for (const [hostUid, observations] of this.#facts.all()) {
-      attempts.outbox.tellFacts(hostUid, observations);
+      attempts.outbox.sendFacts(hostUid, observations);
     }
     for (const [hostUid, bootTrace] of this.#facts.takeTraces()) {
-      this.publishFacts(hostUid, { bootTrace });
+      this.reportFacts(hostUid, { bootTrace });
     }
     this.#options.discovery?.sessionOpened();
     this.#options.prefetch?.sessionOpened();

@@ -101,12 +101,12 @@ export class BrowserSignIn {
     const [state, nonce, verifier] = [this.#draw(), this.#draw(), this.#draw()];
     const callback = callbackOf(context);
     const url = new URL(authorization);
-    const asked = {
+    const parameters = {
       ...{ response_type: 'code', client_id: browser.clientId, redirect_uri: callback },
       ...{ scope: browser.scopes.join(' '), state, nonce, code_challenge_method: 'S256' },
       code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     };
-    for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value);
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
     const expireMs = clock.nowMs() + beginningSeconds * 1_000;
     const beginning = { state, nonce, verifier, callback, expireMs };
     const cookie = this.#seal({ ...beginning, returnTo: ownPath(returnTo) });

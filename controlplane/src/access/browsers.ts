@@ -39,7 +39,7 @@ export function createBrowsers({ signIns, provider, shown, audit }: BrowsersPart
     context.vouch?.();
     return opened;
   };
-  const asked = (): BrowserSignIn => {
+  const requireSignIn = (): BrowserSignIn => {
     if (provider === undefined) throw notFound('An identity provider for browsers');
     return provider;
   };
@@ -50,9 +50,9 @@ export function createBrowsers({ signIns, provider, shown, audit }: BrowsersPart
       const principal = await principalOfToken(shown, text);
       return open({ kind: 'token', principal }, context);
     },
-    begin: async (context, returnTo) => asked().begin(context, returnTo),
+    begin: async (context, returnTo) => requireSignIn().begin(context, returnTo),
     end: async (context, query) => {
-      const { principal, returnTo } = await asked().end(context, query);
+      const { principal, returnTo } = await requireSignIn().end(context, query);
       return { opened: await open({ kind: 'provider', principal }, context), returnTo };
     },
     out: async (context) => {

@@ -123,16 +123,16 @@ async function admit(
   }
   if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
   const seen = scopedStore(store, principal.scope, { locations, clock });
-  const asked = { row, request, principal, store, seen, make, method, context };
-  await checkReach(asked);
+  const call = { row, request, principal, store, seen, make, method, context };
+  await checkReach(call);
   if (row.reach.kind === 'batch') {
     const hostsOnly = { collections: ['hosts'], locations, clock };
     const within = scopedStore(store, principal.scope, hostsOnly);
     const handler = handlerOf(make({ store: within, ...whose }), method);
-    return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
+    return { handler, principal, check: (answer) => checkBatch(call, answer as Fields) };
   }
   const deps = { store: row.changes ? store : seen, ...whose };
-  const check = async (answer: unknown) => checkRepeated(asked, answer as Fields);
+  const check = async (answer: unknown) => checkRepeated(call, answer as Fields);
   return { handler: handlerOf(make(deps), method), principal, check };
 }
 
@@ -179,8 +179,8 @@ function redactionOf(
   context: CallContext,
 ) {
   const row = accessTable[pathOf(method)];
-  const asked = row === undefined || !isRequest(input) ? [] : askedFor(row, input as Fields);
-  return new Redaction(callerOf(signIn, context), store, asked, locations);
+  const requests = row === undefined || !isRequest(input) ? [] : askedFor(row, input as Fields);
+  return new Redaction(callerOf(signIn, context), store, requests, locations);
 }
 
 function isRequest(input: unknown): boolean {

@@ -38,8 +38,8 @@ export interface JudgedCall {
 }
 
 /** Throws why the caller may not make the call. */
-export async function checkReach(asked: JudgedCall): Promise<void> {
-  const { row, request, principal, store } = asked;
+export async function checkReach(call: JudgedCall): Promise<void> {
+  const { row, request, principal, store } = call;
   const { reach } = row;
   const { scope } = principal;
   switch (reach.kind) {
@@ -58,23 +58,23 @@ export async function checkReach(asked: JudgedCall): Promise<void> {
       break;
     }
     case 'resource':
-      await checkSeen(asked, textAt(request, reach.field));
+      await checkSeen(call, textAt(request, reach.field));
       break;
     case 'made':
-      checkLocation(asked, reach.field, fieldsAt(request, reach.field) ?? {});
+      checkLocation(call, reach.field, fieldsAt(request, reach.field) ?? {});
       break;
     default:
       break;
   }
   if (!row.changes) return;
-  await checkNamed(asked, request, '');
-  await checkOutcome(asked);
+  await checkNamed(call, request, '');
+  await checkOutcome(call);
 }
 
 /** A request id of another caller may belong to a batch that is hidden. */
-export async function checkBatch(asked: JudgedCall, batch: Fields): Promise<void> {
-  if (asked.request['validateOnly'] === true) return;
-  await checkSeen(asked, textAt(batch, 'name'));
+export async function checkBatch(call: JudgedCall, batch: Fields): Promise<void> {
+  if (call.request['validateOnly'] === true) return;
+  await checkSeen(call, textAt(batch, 'name'));
 }
 
 /** The texts of a request that name its subject. */
@@ -128,8 +128,8 @@ function checkLocation({ principal }: JudgedCall, field: string, made: Fields): 
  * Checks racks and credentials anywhere in a change. Otherwise a caller could send a credential
  * that no host in scope uses to a BMC of its choice.
  */
-async function checkNamed(asked: JudgedCall, value: unknown, path: string): Promise<void> {
-  const { principal, seen } = asked;
+async function checkNamed(call: JudgedCall, value: unknown, path: string): Promise<void> {
+  const { principal, seen } = call;
   if (typeof value === 'string') {
     const collection = /^(racks|credentials)\/[^/.]+$/.exec(value)?.[1];
     if (collection === undefined) return;
@@ -140,20 +140,20 @@ async function checkNamed(asked: JudgedCall, value: unknown, path: string): Prom
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return;
   for (const [key, inner] of Object.entries(value)) {
     if (key.startsWith('$')) continue;
-    await checkNamed(asked, inner, path === '' ? key : `${path}.${key}`);
+    await checkNamed(call, inner, path === '' ? key : `${path}.${key}`);
   }
 }
 
 /** A changed host or line has to stay in scope: the result of the change is computed first. */
-async function checkOutcome(asked: JudgedCall): Promise<void> {
-  const { row, request, principal, store, make, method, context } = asked;
+async function checkOutcome(call: JudgedCall): Promise<void> {
+  const { row, request, principal, store, make, method, context } = call;
   const { reach } = row;
   const field = 'field' in reach ? reach.field : '';
   if (field !== 'host.name' && field !== 'expected_host.name') return;
   const handler = make({ store, actor: principal.actor, principal }).handlers[method.localName];
   const dry = { ...request, validateOnly: true };
   const after = await (handler?.(dry as never, context) as Promise<Fields>);
-  checkLocation(asked, field.replace('.name', ''), after);
+  checkLocation(call, field.replace('.name', ''), after);
 }
 
 async function exists(store: StateStore, name: string): Promise<boolean> {

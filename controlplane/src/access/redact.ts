@@ -37,12 +37,12 @@ export class Redaction {
   constructor(
     principal: Principal,
     store: StateStore,
-    asked: readonly string[],
+    requests: readonly string[],
     locations: HostLocations,
   ) {
     this.#principal = principal;
     this.#store = store;
-    this.#own = new Set(asked.flatMap((text) => text.match(resourceName) ?? []));
+    this.#own = new Set(requests.flatMap((text) => text.match(resourceName) ?? []));
     this.#hosts = visibleHosts(store, principal.scope, locations);
   }
 

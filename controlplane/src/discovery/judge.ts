@@ -151,7 +151,7 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
   const serial = traits.serial ?? '';
   const bmc = machine.bmcAddress;
   const { serial: wantedSerial = '', mac = '', bmcAddress = '' } = match ?? {};
-  const asked = [
+  const criteria = [
     {
       property: `serial ${wantedSerial}`,
       wanted: wantedSerial !== '',
@@ -171,8 +171,8 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
       says: bmc === '' ? 'no BMC address that could be read in band' : `the BMC ${bmc}`,
     },
   ].filter(({ wanted }) => wanted);
-  const fits = asked.filter((each) => each.fits);
-  const differs = asked.filter((each) => !each.fits);
+  const fits = criteria.filter((each) => each.fits);
+  const differs = criteria.filter((each) => !each.fits);
   if (fits.length === 0) return { kind: 'other' };
   if (differs.length === 0) return { kind: 'fits' };
   const text = differs.map(({ property, says }) => `not ${property}: it has ${says}`).join(', ');

@@ -116,20 +116,20 @@ class Parser<T> {
     }
     const value = reader.value();
     const { name, field } = found;
-    const asked: Restriction = { reader, name, comparator, atComparator, value };
+    const restriction: Restriction = { reader, name, comparator, atComparator, value };
     const isWhole = !value.startsAnyhow && !value.endsAnyhow;
-    const matches = holds(field, asked);
-    const text = isWhole ? requiredText(field, asked) : undefined;
+    const matches = holds(field, restriction);
+    const text = isWhole ? requiredText(field, restriction) : undefined;
     return { matches, required: text === undefined ? nothing : new Map([[name, text]]) };
   }
 }
 
 /** The value that the field must have; undefined: there is no single one. */
-function requiredText<T>(field: FilterField<T>, asked: Restriction): string | undefined {
-  const { comparator, value } = asked;
+function requiredText<T>(field: FilterField<T>, restriction: Restriction): string | undefined {
+  const { comparator, value } = restriction;
   switch (field.kind) {
     case 'text':
-      return comparator === '=' ? wantedText(field, asked) : undefined;
+      return comparator === '=' ? wantedText(field, restriction) : undefined;
     case 'texts':
       return comparator === ':' ? folded(field, value.text) : undefined;
     case 'choice':
@@ -152,46 +152,49 @@ interface Restriction {
   readonly value: FilterValue;
 }
 
-function holds<T>(field: FilterField<T>, asked: Restriction): Holds<T> {
-  const { comparator, value } = asked;
+function holds<T>(field: FilterField<T>, restriction: Restriction): Holds<T> {
+  const { comparator, value } = restriction;
   if (comparator === ':' && value.startsAnyhow && value.text === '') return isSet(field);
-  if (field.kind === 'map') return mapHolds(field, asked);
-  if (field.kind === 'texts') return listHolds(field, asked);
-  if (comparator === ':') return refuse(asked, `is for lists and for ${asked.name}:*, "is set"`);
+  if (field.kind === 'map') return mapHolds(field, restriction);
+  if (field.kind === 'texts') return listHolds(field, restriction);
+  if (comparator === ':')
+    return refuse(restriction, `is for lists and for ${restriction.name}:*, "is set"`);
   if (comparator === '!=') {
-    const equal = holds(field, { ...asked, comparator: '=' });
+    const equal = holds(field, { ...restriction, comparator: '=' });
     return (item) => !equal(item);
   }
   switch (field.kind) {
     case 'text': {
-      const wanted = wantedText(field, asked);
+      const wanted = wantedText(field, restriction);
       if (comparator === '=')
-        return equalText(field, { ...asked, value: { ...value, text: wanted } });
+        return equalText(field, { ...restriction, value: { ...value, text: wanted } });
       const is = ordered[comparator];
-      whole(asked);
+      whole(restriction);
       return (item) => {
         const text = folded(field, field.of(item));
         return text !== '' && is(text < wanted ? -1 : text > wanted ? 1 : 0);
       };
     }
     case 'choice': {
-      const wanted = choiceNamed(field.choices, whole(asked));
+      const wanted = choiceNamed(field.choices, whole(restriction));
       if (wanted === undefined) {
-        return refuse(asked, `is one of ${choiceNames(field.choices)}`, value.at);
+        return refuse(restriction, `is one of ${choiceNames(field.choices)}`, value.at);
       }
-      if (comparator !== '=') return refuse(asked, 'does not fit: there is no order here; use =');
+      if (comparator !== '=')
+        return refuse(restriction, 'does not fit: there is no order here; use =');
       return (item) => field.of(item) === wanted;
     }
     case 'flag': {
-      const wanted = { true: true, false: false }[whole(asked)];
-      if (wanted === undefined) return refuse(asked, 'is true or false', value.at);
-      if (comparator !== '=') return refuse(asked, 'does not fit: there is no order here; use =');
+      const wanted = { true: true, false: false }[whole(restriction)];
+      if (wanted === undefined) return refuse(restriction, 'is true or false', value.at);
+      if (comparator !== '=')
+        return refuse(restriction, 'does not fit: there is no order here; use =');
       return (item) => field.of(item) === wanted;
     }
     case 'number':
-      return compares(field.of, comparator, numberOf(asked));
+      return compares(field.of, comparator, numberOf(restriction));
     case 'time':
-      return compares(field.of, comparator, timeOf(asked));
+      return compares(field.of, comparator, timeOf(restriction));
   }
 }
 
@@ -232,27 +235,43 @@ function isSet<T>(field: FilterField<T>): Holds<T> {
   }
 }
 
-function mapHolds<T>(field: FilterField<T> & { kind: 'map' }, asked: Restriction): Holds<T> {
-  const { name } = asked;
-  if (asked.comparator !== ':') {
-    return refuse(asked, `does not fit: write ${name}.KEY = VALUE, or ${name}:KEY for "has it"`);
+function mapHolds<T>(field: FilterField<T> & { kind: 'map' }, restriction: Restriction): Holds<T> {
+  const { name } = restriction;
+  if (restriction.comparator !== ':') {
+    return refuse(
+      restriction,
+      `does not fit: write ${name}.KEY = VALUE, or ${name}:KEY for "has it"`,
+    );
   }
-  const key = whole(asked);
+  const key = whole(restriction);
   return (item) => Object.hasOwn(field.of(item), key);
 }
 
-function listHolds<T>(field: FilterField<T> & { kind: 'texts' }, asked: Restriction): Holds<T> {
-  if (asked.comparator !== ':') {
-    return refuse(asked, `does not fit: this is a list; write ${asked.name}:VALUE for "has it"`);
+function listHolds<T>(
+  field: FilterField<T> & { kind: 'texts' },
+  restriction: Restriction,
+): Holds<T> {
+  if (restriction.comparator !== ':') {
+    return refuse(
+      restriction,
+      `does not fit: this is a list; write ${restriction.name}:VALUE for "has it"`,
+    );
   }
-  const fits = pattern({ ...asked.value, text: folded(field, asked.value.text) });
+  const fits = pattern({ ...restriction.value, text: folded(field, restriction.value.text) });
   return (item) => field.of(item).some((each) => fits(folded(field, each)));
 }
 
-function equalText<T>(field: FilterField<T> & { kind: 'text' }, asked: Restriction): Holds<T> {
-  const { value, name } = asked;
+function equalText<T>(
+  field: FilterField<T> & { kind: 'text' },
+  restriction: Restriction,
+): Holds<T> {
+  const { value, name } = restriction;
   if (value.text === '' && (value.startsAnyhow || value.endsAnyhow)) {
-    return refuse(asked, `is no value to compare with; write ${name}:* for "is set"`, value.at);
+    return refuse(
+      restriction,
+      `is no value to compare with; write ${name}:* for "is set"`,
+      value.at,
+    );
   }
   const fits = pattern(value);
   return (item) => fits(folded(field, field.of(item)));
@@ -290,25 +309,25 @@ function whole({ reader, value, name }: Restriction): string {
   return reader.fail(`${name} takes no star here`, value.at);
 }
 
-function numberOf(asked: Restriction): number {
-  const text = whole(asked);
+function numberOf(restriction: Restriction): number {
+  const text = whole(restriction);
   if (/^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text);
-  return refuse(asked, 'is a number, as 42 or 0.5', asked.value.at);
+  return refuse(restriction, 'is a number, as 42 or 0.5', restriction.value.at);
 }
 
 const instant = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2}))?$/i;
 
 /** RFC 3339, or a day in UTC. */
-function timeOf(asked: Restriction): number {
-  const text = whole(asked);
+function timeOf(restriction: Restriction): number {
+  const text = whole(restriction);
   const [, day = ''] = instant.exec(text) ?? [];
   const isDay = !Number.isNaN(Date.parse(day)) && dayOf(Date.parse(day)) === day;
   const ms = isDay ? Date.parse(text.toUpperCase()) : Number.NaN;
   if (!Number.isNaN(ms)) return ms;
   return refuse(
-    asked,
+    restriction,
     'is a time, as 2026-01-31T12:00:00Z, or a day, as 2026-01-31',
-    asked.value.at,
+    restriction.value.at,
   );
 }
 

@@ -61,7 +61,7 @@ import { endRunnerStay } from './request/resume-failed.ts';
 import { driveRun, startRun } from './run/engine.ts';
 
 /** One pass over a host: fold the event in, then check deadlines, then start what is wanted. */
-export function step(
+export function reconcileHost(
   record: store.HostRecord,
   event: HostEvent,
   context: HostContext,

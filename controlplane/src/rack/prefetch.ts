@@ -42,11 +42,11 @@ export async function prefetchImage(
   }
   checkRequestId(requestId, violations);
   violations.throwIfAny();
-  const asked = { image, architecture, netboot };
-  const before = await prefetchedBefore(deps, name, requestId, asked);
+  const question = { image, architecture, netboot };
+  const before = await prefetchedBefore(deps, name, requestId, question);
   if (before !== undefined) return shown(deps, name, before);
   const wanted = create(PrefetchedImageSchema, {
-    ...{ ...asked, requestedBy: deps.actor },
+    ...{ ...question, requestedBy: deps.actor },
     reference: await referenceOf(deps, image),
     createTime: timestampFromMs(deps.clock.nowMs()),
   });
@@ -66,7 +66,7 @@ export async function prefetchImage(
   });
   const kept = record.prefetchedImages.find((each) => isSame(each, wanted));
   // Another call has applied the same request in the meantime.
-  const answer = kept ?? (await prefetchedBefore(deps, name, requestId, asked)) ?? wanted;
+  const answer = kept ?? (await prefetchedBefore(deps, name, requestId, question)) ?? wanted;
   return shown(deps, name, answer);
 }
 
@@ -81,17 +81,17 @@ async function prefetchedBefore(
   deps: RpcDependencies,
   name: string,
   requestId: RequestId,
-  asked: PrefetchQuestion,
+  question: PrefetchQuestion,
 ): Promise<PrefetchedImage | undefined> {
   const record = await rackOf(deps, name);
   if (!hasApplied(record, appliedId('prefetchImage', requestId))) return undefined;
   const recalled = recall(record, 'prefetched', requestId);
-  const isAsked = recalled === undefined || isSameQuestion(recalled, asked);
+  const isAsked = recalled === undefined || isSameQuestion(recalled, question);
   const found = record.prefetchedImages.find((each) => {
-    return recalled === undefined ? isSameQuestion(each, asked) : isSame(each, recalled);
+    return recalled === undefined ? isSameQuestion(each, question) : isSame(each, recalled);
   });
   if (isAsked && found !== undefined) return found;
-  throw notAnyMore(name, requestId, asked.image);
+  throw notAnyMore(name, requestId, question.image);
 }
 
 function isSameQuestion(a: PrefetchQuestion, b: PrefetchQuestion): boolean {

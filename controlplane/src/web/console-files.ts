@@ -141,8 +141,8 @@ function codingOf(accepted: string): Coding | undefined {
   return (['br', 'gzip'] as const).find(takes);
 }
 
-function matches(asked: string, etag: string): boolean {
-  return asked.split(',').some((each) => {
+function matches(condition: string, etag: string): boolean {
+  return condition.split(',').some((each) => {
     const tag = each.trim().replace(/^W\//, '');
     return tag === '*' || tag === etag;
   });

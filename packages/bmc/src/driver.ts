@@ -165,7 +165,7 @@ export interface BmcAssertion {
 /** The result of a soft off: whether the system was asked at all. */
 export interface SoftOff {
   /** False: the power was off, so the system was not asked. */
-  readonly asked: boolean;
+  readonly wasRequested: boolean;
 }
 
 export interface BmcProcessor {

@@ -83,7 +83,7 @@ async function ask(question: string): Promise<string | undefined> {
 
 /** Few commands ask a registry or an identity provider; it takes its time to load. */
 const lazyWeb: WebClient = {
-  send: async (...asked) => (await import('./web/main.ts')).web.send(...asked),
+  send: async (...args) => (await import('./web/main.ts')).web.send(...args),
 };
 
 /** A terminal may change its size at any time; one that reports none has the usual size. */

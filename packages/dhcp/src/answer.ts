@@ -113,8 +113,8 @@ function isAsked(service: ProxyService, messageType: MessageType | undefined): b
 }
 
 function reply(request: BootRequest, settings: ProxySettings, parts: BootParts): ProxyAnswer {
-  const asked = request.packet;
-  const repeated = repeatedOptions(asked);
+  const discover = request.packet;
+  const repeated = repeatedOptions(discover);
   if (typeof repeated === 'number') return silence(`identifiers of ${repeated} bytes`);
   const messageType = request.service === 'dhcp' ? 'offer' : 'ack';
   const options = new Map([
@@ -124,11 +124,11 @@ function reply(request: BootRequest, settings: ProxySettings, parts: BootParts):
     ...repeated,
   ]);
   const packet: DhcpPacket = {
-    ...asked,
+    ...discover,
     op: 'reply',
     hops: 0,
     seconds: 0,
-    clientAddress: request.service === 'pxe' ? asked.clientAddress : '0.0.0.0',
+    clientAddress: request.service === 'pxe' ? discover.clientAddress : '0.0.0.0',
     yourAddress: '0.0.0.0',
     nextServerAddress: settings.serverAddress,
     serverName: '',

@@ -22,11 +22,11 @@ export function macOf(packet: DhcpPacket): Mac {
  * the number of their bytes when they are too many.
  */
 export function repeatedOptions(
-  asked: DhcpPacket,
+  request: DhcpPacket,
 ): readonly (readonly [code: number, value: Uint8Array])[] | number {
   const kinds = [dhcpOption.machineIdentifier, dhcpOption.clientIdentifier, dhcpOption.relayAgent];
   const options = kinds.flatMap(({ code }): [number, Uint8Array][] => {
-    const value = asked.options.get(code);
+    const value = request.options.get(code);
     return value === undefined ? [] : [[code, value]];
   });
   const bytes = options.reduce((sum, [, value]) => sum + value.length, 0);

@@ -40,7 +40,7 @@ export interface NegotiatedOptions {
 
 /** Decides the options of a transfer of `fileBytes` bytes. Never throws, for any request. */
 export function negotiate(
-  asked: readonly TftpOption[],
+  requestedOptions: readonly TftpOption[],
   fileBytes: number,
   limits: OptionLimits,
 ): NegotiatedOptions {
@@ -49,7 +49,7 @@ export function negotiate(
   let blockBytes: number = blockBytesDefault;
   let windowBlocks: number = windowBlocksDefault;
   let timeoutSeconds: number | undefined;
-  for (const [spelling, text] of asked) {
+  for (const [spelling, text] of requestedOptions) {
     const name = spelling.toLowerCase();
     if (seen.has(name)) continue;
     seen.add(name);

@@ -54,7 +54,7 @@ const services: Readonly<Record<ForeignName, Exceptions>> = {
     // It is on, says yes, and stays on.
     'switches on and off, and the device is switched when it says so': /false !== true/,
     // It is always on.
-    'asks nothing of a machine that is off, and does not switch it on': /asked: true/,
+    'asks nothing of a machine that is off, and does not switch it on': /wasRequested: true/,
     // It asks nobody who they are.
     'calls a wrong password an authentication failure': /\+ 'ok'\n- 'authentication'/,
   },

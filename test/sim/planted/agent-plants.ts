@@ -128,7 +128,7 @@ export const agentPlants: readonly Plant[] = [
     name: 'pressesWhatIsOff',
     breaks: 'a soft off never switches a machine on',
     file: 'packages/bmc/src/ipmi/driver.ts',
-    find: "if (before.value === 'off') return ok({ asked: false });",
+    find: "if (before.value === 'off') return ok({ wasRequested: false });",
     replace: '',
     caughtBy: test('agent/src/operations/shut-down.test.ts', 'that is off is neither asked'),
   },

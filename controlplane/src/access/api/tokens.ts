@@ -245,14 +245,14 @@ async function deleteToken(
 
 async function endSessions(deps: RpcDependencies, { actor, reason }: EndSessionsRequest) {
   const violations = new Violations();
-  const asked = readActor(actor);
-  if (!isPerson(asked) || !actorNameShape.test(actorName(asked))) {
+  const wantedActor = readActor(actor);
+  if (!isPerson(wantedActor) || !actorNameShape.test(actorName(wantedActor))) {
     const right = 'it must name somebody as `audit list` does, as "oidc:ann" or "token:ci"';
     violations.add('actor', actor === '' ? `is missing; ${right}` : `is ${quote(actor)}; ${right}`);
   }
   checkReason('reason', reason, violations);
   violations.throwIfAny();
-  const ended = await endSignInsOf(deps.store, asked);
+  const ended = await endSignInsOf(deps.store, wantedActor);
   deps.log.info({ of: actor, ended, actor: deps.actor, reason }, 'sign-ins of browsers ended');
   return { ended };
 }

@@ -45,7 +45,7 @@ export interface BmcReadsDependencies extends CredentialOpener {
 interface WaitingRead {
   readonly rackId: RackId;
   readonly hostUid: HostUid;
-  readonly end: (asked: BmcReadResult) => void;
+  readonly end: (result: BmcReadResult) => void;
 }
 
 export class BmcReads {
@@ -94,11 +94,11 @@ export class BmcReads {
     const { promise, resolve } = Promise.withResolvers<BmcReadResult>();
     const cancel = this.#deps.clock.after(readWaitMs, () => end({ kind: 'noAnswer' }));
     const onAbort = (): void => end({ kind: 'noAnswer' });
-    const end = (asked: BmcReadResult): void => {
+    const end = (result: BmcReadResult): void => {
       this.#waiting.delete(id);
       cancel();
       signal.removeEventListener('abort', onAbort);
-      resolve(asked);
+      resolve(result);
     };
     this.#waiting.set(id, { rackId, hostUid, end });
     signal.addEventListener('abort', onAbort, { once: true });

@@ -29,14 +29,14 @@ export async function listEvents(
   const { collection, key } = recordOf(request.subject);
   const filter = filterOf(eventFields, request.filter);
   const size = pageSizeOf(request.pageSize);
-  const asked = JSON.stringify([request.subject, request.filter]);
-  const token = parsePageToken(store, asked, request.pageToken);
+  const queryText = JSON.stringify([request.subject, request.filter]);
+  const token = parsePageToken(store, queryText, request.pageToken);
   const from = token === '' ? undefined : Number(token);
   const wanted: TracedEvent['event'][] = [];
   let changesRead = 0;
   for await (const { revision, events } of eventsBack(store, collection, key, from)) {
     if (wanted.length >= size || changesRead >= changesPerPageMax) {
-      const nextPageToken = formatPageToken(store, asked, String(revision));
+      const nextPageToken = formatPageToken(store, queryText, String(revision));
       return { events: wanted, nextPageToken };
     }
     changesRead += 1;

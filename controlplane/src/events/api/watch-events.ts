@@ -44,9 +44,9 @@ async function* watchEvents(
   { signal }: CallContext,
 ): AsyncGenerator<Response, void, undefined> {
   const filter = filterOf(eventFields, request.filter);
-  const asked = positionsOf(request.position);
+  const startAt = positionsOf(request.position);
   const now = await orUnavailable(store.latestRevision());
-  let positions = asked ?? positionsFrom(store, now);
+  let positions = startAt ?? positionsFrom(store, now);
   if (positions.incarnation !== store.incarnation) {
     // After a restore, revisions are reused: earlier events under them do not count.
     positions = positionsFrom(store, now);

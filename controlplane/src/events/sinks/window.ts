@@ -186,8 +186,8 @@ export class DeliveryWindow {
       if (!this.isAway) lane.strikes += 1;
       this.#failures += 1;
       const { pauseMs = 0 } = attempted;
-      const asked = Math.min(pauseMs, askedPauseMsMax);
-      this.#awayUntilMs = nowMs + Math.max(asked, this.#awayPauseMs());
+      const requestedMs = Math.min(pauseMs, askedPauseMsMax);
+      this.#awayUntilMs = nowMs + Math.max(requestedMs, this.#awayPauseMs());
       if (lane.strikes >= strikesMax) return 'giveUp';
     }
     const pauseOfEvent = { attempt: lane.attempts, firstMs: firstPauseMs, key: lane.subject };

@@ -31,12 +31,12 @@ interface RequestText {
 }
 
 export function bmcRefusal(
-  asked: Exclude<BmcReadResult | ConsoleViewResult, { readonly kind: 'answered' | 'open' }>,
+  result: Exclude<BmcReadResult | ConsoleViewResult, { readonly kind: 'answered' | 'open' }>,
   { name, spec }: Host,
   { verb, many }: RequestText,
 ) {
   const rack = spec?.rack ?? '';
-  switch (asked.kind) {
+  switch (result.kind) {
     case 'noAgent': {
       const text = `no agent of ${rack} is connected here`;
       return unavailable('AGENT_AWAY', `${name}: ${text}; try again when it is.`);
@@ -46,9 +46,9 @@ export function bmcRefusal(
       return bmcFailed(FailureType.UNSUPPORTED, `${name}: ${text}.`);
     }
     case 'noSecret':
-      return bmcFailed(FailureType.CREDENTIAL_UNUSABLE, `${name}: ${asked.message}.`);
+      return bmcFailed(FailureType.CREDENTIAL_UNUSABLE, `${name}: ${result.message}.`);
     case 'tooMany': {
-      const text = `${asked.waiting} ${many} of ${rack} are under way`;
+      const text = `${result.waiting} ${many} of ${rack} are under way`;
       return unavailable('TOO_MANY_READS', `${name}: ${text}; try again later.`);
     }
     case 'noAnswer':

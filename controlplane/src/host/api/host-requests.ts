@@ -143,14 +143,14 @@ function powerRequest({
   bootOldDiskReason,
   shutdown,
 }: SetHostPowerRequest): HostRequest | undefined {
-  const asked = shutdown === undefined ? {} : { shutdown };
+  const policy = shutdown === undefined ? {} : { shutdown };
   switch (action) {
     case PowerAction.ON:
       return { kind: 'powerOn', bootOldDiskReason };
     case PowerAction.RESET:
-      return { kind: 'powerReset', bootOldDiskReason, ...asked };
+      return { kind: 'powerReset', bootOldDiskReason, ...policy };
     case PowerAction.OFF:
-      return { kind: 'powerOff', ...asked };
+      return { kind: 'powerOff', ...policy };
     case PowerAction.SKIP_WAIT:
       return { kind: 'skipWait' };
     case PowerAction.CONFIRM_ON:

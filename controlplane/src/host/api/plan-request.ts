@@ -31,9 +31,12 @@ type HostOfPlan = Parameters<Awaited<ReturnType<typeof nextRun>>['render']>[0];
 type PlannedWorkflow = Extract<PlanRunRequest['run'], { readonly case: 'workflow' }>;
 
 /** Throws `invalidArgument` for an invalid or empty request. */
-export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): Promise<AskedPlan> {
-  const { run } = asked;
-  if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(asked, run), run.value);
+export async function askedPlan(
+  deps: RpcDependencies,
+  planRequest: PlanRunRequest,
+): Promise<AskedPlan> {
+  const { run } = planRequest;
+  if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(planRequest, run), run.value);
   const request = plainRequest(run);
   return { request: (host) => forHost(request, host), refusal: undefined };
 }
@@ -41,12 +44,12 @@ export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): P
 /** The planned run, with the image by its digest: a tag is resolved once. */
 export async function resolvePlan(
   deps: RpcDependencies,
-  asked: PlanRunRequest,
+  request: PlanRunRequest,
 ): Promise<PlanRunRequest> {
-  if (asked.run.case !== 'provision') return asked;
-  checkDeployment(asked.run.value, 'provision.');
-  const image = await imageByDigest(deps, asked.run.value.image, 'provision.image');
-  const resolved = clone(PlanRunRequestSchema, asked);
+  if (request.run.case !== 'provision') return request;
+  checkDeployment(request.run.value, 'provision.');
+  const image = await imageByDigest(deps, request.run.value.image, 'provision.image');
+  const resolved = clone(PlanRunRequestSchema, request);
   if (resolved.run.case === 'provision') resolved.run.value.image = image;
   return resolved;
 }

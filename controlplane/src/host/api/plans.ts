@@ -46,26 +46,26 @@ export function createPlanService(deps: RpcDependencies): BoundService {
 
 async function planRun(deps: RpcDependencies, request: PlanRunRequest): Promise<Plan> {
   const hostId = requireName('hosts', request.parent, 'parent');
-  const asked = await resolvePlan(deps, request);
-  const draft = await draftOf(deps, hostId, asked);
+  const resolved = await resolvePlan(deps, request);
+  const draft = await draftOf(deps, hostId, resolved);
   const plan = await keepPlan(deps, request.parent, draft);
-  return withUsualDurations(deps, hostId, plan, asked);
+  return withUsualDurations(deps, hostId, plan, resolved);
 }
 
 /** The plan for the present state. Throws the errors of the request. */
 async function draftOf(
   deps: RpcDependencies,
   hostId: HostId,
-  asked: PlanRunRequest,
+  resolved: PlanRunRequest,
 ): Promise<DraftPlan> {
-  const { request, refusal } = await askedPlan(deps, asked);
+  const { request, refusal } = await askedPlan(deps, resolved);
   const by = { actor: deps.actor };
   const draft = await deps.hosts.consider(hostId, (record, context) => {
     if (record.host === undefined) return undefined;
-    return planFor(record, context, request(record.host, context), asked, by);
+    return planFor(record, context, request(record.host, context), resolved, by);
   });
-  if (draft === undefined) throw notFound(asked.parent);
-  if ('code' in draft) throw wrongRequest(asked, draft);
+  if (draft === undefined) throw notFound(resolved.parent);
+  if ('code' in draft) throw wrongRequest(resolved, draft);
   if (refusal !== undefined) {
     draft.plan.refused = refusal.message;
     draft.plan.refusal = hostRefusalOf(refusal.reason);
@@ -102,10 +102,10 @@ async function getPlan(deps: RpcDependencies, name: string): Promise<Plan> {
   const { hostId, hash } = parsePlanName(name);
   const host = await readHost(deps, hostId);
   const kept = host && (await readPlan(deps, host.host.uid, hash));
-  const asked = kept?.basis?.request;
-  if (kept?.plan === undefined || asked === undefined) throw noPlan(name);
-  const plan = await withUsualDurations(deps, hostId, kept.plan, asked);
-  const { refused, refusal } = await refusalOf(deps, hostId, kept, asked);
+  const request = kept?.basis?.request;
+  if (kept?.plan === undefined || request === undefined) throw noPlan(name);
+  const plan = await withUsualDurations(deps, hostId, kept.plan, request);
+  const { refused, refusal } = await refusalOf(deps, hostId, kept, request);
   plan.refused = refused;
   plan.refusal = refusal;
   return plan;
@@ -115,12 +115,12 @@ async function refusalOf(
   deps: RpcDependencies,
   hostId: HostId,
   kept: wire.PlanRecord,
-  asked: PlanRunRequest,
+  request: PlanRunRequest,
 ): Promise<Pick<Plan, 'refused' | 'refusal'>> {
   const changed = (refused: string) => ({ refused, refusal: HostRefusal.PLAN_CHANGED });
   if (isExpired(kept, deps.clock.nowMs())) return changed(expiredText(kept));
   try {
-    const now = await draftOf(deps, hostId, asked);
+    const now = await draftOf(deps, hostId, request);
     return now.plan.hash === kept.plan?.hash ? now.plan : changed(planChangedText(kept, now));
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;

@@ -47,8 +47,8 @@ export async function readHostBmc(
     ...{ kind, maxEntries },
   };
   const rackId = parseName('racks', rack) ?? '';
-  const asked = await deps.bmcReads?.ask(rackId, question, signal);
-  return readingIn(asked ?? { kind: 'noAgent' }, host, kind, deps.clock.nowMs());
+  const result = await deps.bmcReads?.ask(rackId, question, signal);
+  return readingIn(result ?? { kind: 'noAgent' }, host, kind, deps.clock.nowMs());
 }
 
 function checkRequest(kind: BmcReadKind, maxEntries: number): void {
@@ -63,14 +63,14 @@ function checkRequest(kind: BmcReadKind, maxEntries: number): void {
 }
 
 function readingIn(
-  asked: BmcReadResult,
+  result: BmcReadResult,
   host: Host,
   kind: BmcReadKind,
   nowMs: number,
 ): BmcReadingInit {
-  if (asked.kind === 'answered') return answerOf(asked.read, host.name, nowMs);
+  if (result.kind === 'answered') return answerOf(result.read, host.name, nowMs);
   const verb = `read ${enumWord(BmcReadKindSchema, kind) ?? 'that'} of BMCs`;
-  throw bmcRefusal(asked, host, { verb, many: 'reads of BMCs' });
+  throw bmcRefusal(result, host, { verb, many: 'reads of BMCs' });
 }
 
 function answerOf(

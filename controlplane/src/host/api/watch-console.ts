@@ -56,8 +56,8 @@ async function openView(deps: RpcDependencies, host: Host): Promise<View> {
   const identity = host.status?.bmcIdentity;
   const rackId = parseName('racks', rack) ?? '';
   const question = { hostUid: host.uid, bmc: accessTo(bmc, identity, 0n) };
-  const asked = { ...question, expectedIdentity: identity };
-  const opened = (await deps.consoles?.open(rackId, asked)) ?? { kind: 'noAgent' };
+  const consoleRequest = { ...question, expectedIdentity: identity };
+  const opened = (await deps.consoles?.open(rackId, consoleRequest)) ?? { kind: 'noAgent' };
   if (opened.kind === 'open') return opened.view;
   throw bmcRefusal(opened, host, { verb: 'show consoles', many: 'views of consoles' });
 }

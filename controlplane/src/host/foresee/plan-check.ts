@@ -17,11 +17,11 @@ import { differences } from './plan-difference.ts';
 export function planNow(
   pass: PassView,
   request: PlannableRequest,
-  asked: store.PlanBasis['request'],
+  planRequest: store.PlanBasis['request'],
 ): DraftPlan | Refusal {
   const foresight = foresee(pass, request);
   if ('code' in foresight) return foresight;
-  return draftHostPlan(pass, asked, templateDigestOf(request), foresight);
+  return draftHostPlan(pass, planRequest, templateDigestOf(request), foresight);
 }
 
 /** For a workflow: the template of the request's steps. */

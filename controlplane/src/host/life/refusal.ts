@@ -122,8 +122,8 @@ function refusedByPeople(pass: PassView, request: HostRequest, by: Requester): W
   // `deletion.ts` checks for busy hosts when it records the intent.
   if (kind === 'delete') return undefined;
   if (deletion !== undefined && ordering.has(kind)) {
-    const asked = `${deletion.by} asked for its deletion ${sinceText(deletion.at)}`;
-    return { reason: 'deleting', text: `${asked}; take that back first (cancel-delete)` };
+    const requestedText = `${deletion.by} asked for its deletion ${sinceText(deletion.at)}`;
+    return { reason: 'deleting', text: `${requestedText}; take that back first (cancel-delete)` };
   }
   const interrupts = interruptsUse(pass, kind, by);
   if (claim !== undefined && claim.by !== by.actor && interrupts) {

@@ -44,13 +44,13 @@ const inUse: ReadonlySet<HostState> = new Set([HostState.PROVISIONED, HostState.
 export function shutdownOfRun(
   { spec, status }: Pick<PassView, 'spec' | 'status'>,
   steps: readonly RunStep[],
-  asked: ShutdownPolicy | undefined,
+  policy: ShutdownPolicy | undefined,
 ): ShutdownPolicy | undefined {
   if (!steps.some(({ name }) => name === engineSteps.off)) return undefined;
   const usual = inUse.has(status.state) ? ShutdownMode.GRACEFUL : ShutdownMode.FORCE;
-  const mode = asked?.mode || spec.shutdown?.mode || usual;
+  const mode = policy?.mode || spec.shutdown?.mode || usual;
   if (mode !== ShutdownMode.GRACEFUL) return undefined;
-  const { timeoutSeconds = spec.shutdown?.timeoutSeconds } = asked ?? {};
+  const { timeoutSeconds = spec.shutdown?.timeoutSeconds } = policy ?? {};
   return create(ShutdownPolicySchema, {
     mode,
     timeoutSeconds: timeoutSeconds ?? shutdownSeconds.usual,

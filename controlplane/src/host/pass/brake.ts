@@ -181,8 +181,8 @@ function ask({ effects, context }: Pass, name: QuotaName, change: SlotChange): v
   const view = context.quotaViews.find((each) => each.name === name);
   const queued = view?.own.some((slot) => slot.run === run && slot.kind === 'queued') === true;
   if (change.kind === 'take' && queued) return;
-  const asked = effects.some((effect) => {
+  const needsSlot = effects.some((effect) => {
     return effect.kind === 'quota' && effect.name === name && effect.change.kind === change.kind;
   });
-  if (!asked || change.kind === 'leave') effects.push({ kind: 'quota', name, change });
+  if (!needsSlot || change.kind === 'leave') effects.push({ kind: 'quota', name, change });
 }

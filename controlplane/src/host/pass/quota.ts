@@ -58,7 +58,7 @@ export function changedSlots(
   const current = withoutOver(slots, quota, nowMs);
   switch (change.kind) {
     case 'take':
-      return promoted(asked(current, change.owner, quota, nowMs), quota, nowMs);
+      return promoted(requestSlot(current, change.owner, quota, nowMs), quota, nowMs);
     case 'occupy':
       return occupied(current, change.owner, quota, nowMs);
     case 'leave':
@@ -100,7 +100,7 @@ function withoutOver(slots: QuotaSlots, quota: Quota | undefined, nowMs: number)
   return taken.length === slots.taken.length ? slots : { ...slots, taken };
 }
 
-function asked(
+function requestSlot(
   slots: QuotaSlots,
   owner: SlotOwner,
   quota: Quota | undefined,

@@ -135,8 +135,8 @@ export function dropPower(pass: Pass, why: string): void {
   const { pendingPower } = pass.record;
   if (pendingPower === undefined) return;
   delete pass.record.pendingPower;
-  const asked = `${pendingPower.steps.join(', ')} for ${pendingPower.by}`;
-  recordCause(pass, actors.system, `dropped before it began (${asked}): ${why}`);
+  const stepsText = `${pendingPower.steps.join(', ')} for ${pendingPower.by}`;
+  recordCause(pass, actors.system, `dropped before it began (${stepsText}): ${why}`);
 }
 
 /** The restored power is for a host that nobody has handled since: otherwise its holder decides. */

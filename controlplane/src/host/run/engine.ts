@@ -85,8 +85,8 @@ export function startRun(
   const known = knownSteps(pass.context);
   const names = stepsOfRun(pass, kind, requested);
   const steps = names.map((wanted) => newStep(known, wanted));
-  const asked = shutdown === undefined ? {} : { shutdown };
-  enterRun(pass, kind, { requestedBy, manual: requested !== undefined, steps, ...asked });
+  const policy = shutdown === undefined ? {} : { shutdown };
+  enterRun(pass, kind, { requestedBy, manual: requested !== undefined, steps, ...policy });
 }
 
 /** Makes this the host's run; any earlier one has ended. */
@@ -97,10 +97,10 @@ export function enterRun(
   timeoutMs = pass.context.timing.runTimeoutMs,
 ): void {
   const { record, status, context } = pass;
-  const asked = more.shutdown as ShutdownPolicy | undefined;
+  const policy = more.shutdown as ShutdownPolicy | undefined;
   dropUsed(pass);
   const steps = withProof(pass, kind, (more.steps ?? []) as RunStep[]);
-  const shutdown = shutdownOfRun(pass, steps, asked);
+  const shutdown = shutdownOfRun(pass, steps, policy);
   record.runCount += 1n;
   const last = status.run;
   if (last?.phase === RunPhase.ENDED && last.number !== pass.endedBefore) pass.displaced.push(last);

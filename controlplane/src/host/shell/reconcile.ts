@@ -35,7 +35,7 @@ import { HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import { noteDisks } from '../fleet/known-disks.ts';
 import { releaseEverything, removeRecord } from '../fleet/removal.ts';
 import { UsualDurations, type UsualTimes } from '../fleet/usual.ts';
-import { step } from '../machine.ts';
+import { reconcileHost } from '../machine.ts';
 import {
   isRepeated,
   type PassResult,
@@ -309,7 +309,7 @@ export class Hosts {
     const holdsAddresses = (kept: wire.HostRecord) => takeAddresses(this.#deps, kept);
     const gathering = { session, fleet, identityOwners, disksElsewhere, holdsAddresses };
     const context = { ...(await gatherContext(this.#deps, record, gathering)), keptStatements };
-    return { outcome: step(record, event, context), context };
+    return { outcome: reconcileHost(record, event, context), context };
   }
 
   #session(record: wire.HostRecord): LiveSession | undefined {

@@ -30,7 +30,7 @@ import {
   userActor,
 } from '@rackwright/messages';
 import { namesOf } from '../erasure/certify.ts';
-import { step } from '../machine.ts';
+import { reconcileHost } from '../machine.ts';
 import { isBootStep } from '../pass/step-names.ts';
 import { defaultTiming } from '../pass/timing.ts';
 import type {
@@ -136,7 +136,7 @@ export function bench(
       restored: undefined,
       quotaViews: [],
     },
-    try: (event) => step(self.record, event, { ...self.context, nowMs: self.nowMs }),
+    try: (event) => reconcileHost(self.record, event, { ...self.context, nowMs: self.nowMs }),
     apply: (event) => {
       const outcome = self.try(event);
       if (outcome.kind === 'refused') throw new Error(outcome.refusal.message);

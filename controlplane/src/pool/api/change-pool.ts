@@ -134,9 +134,9 @@ export async function updatePool(deps: RpcDependencies, request: UpdatePoolReque
     throw invalidArgument([{ field: 'pool', description: 'is missing; give its name and fields' }]);
   }
   const poolId = requireName('pools', wanted.name, 'pool.name');
-  const asked = { method: 'updatePool', requestId, etag: wanted.etag };
+  const requestKey = { method: 'updatePool', requestId, etag: wanted.etag };
   const edit = await editorOf(deps, wanted, updateMask);
-  return change(deps, poolId, asked, { validateOnly: validateOnly === true }, edit);
+  return change(deps, poolId, requestKey, { validateOnly: validateOnly === true }, edit);
 }
 
 /** The function that changes a record as requested. It throws the violations. */
@@ -156,13 +156,13 @@ async function editorOf(deps: RpcDependencies, wanted: Pool, updateMask: FieldMa
   };
 }
 
-function newPool({ random, clock }: RpcDependencies, name: string, asked: Pool | undefined) {
+function newPool({ random, clock }: RpcDependencies, name: string, spec: Pool | undefined) {
   return create(PoolSchema, {
     name,
     uid: randomId(random),
     createTime: timestampFromMs(clock.nowMs()),
-    labels: { ...asked?.labels },
-    spec: clone(PoolSpecSchema, asked?.spec ?? create(PoolSpecSchema)),
+    labels: { ...spec?.labels },
+    spec: clone(PoolSpecSchema, spec?.spec ?? create(PoolSpecSchema)),
   });
 }
 
@@ -228,8 +228,8 @@ export async function approvePool(
     violations.add('digest', `is ${quote(digest)}; give the whole "sha256:…" that is approved`);
   }
   violations.throwIfAny();
-  const asked = { method: 'approvePool', requestId, etag: '' };
-  return change(deps, poolId, asked, { validateOnly: false }, (record) => {
+  const requestKey = { method: 'approvePool', requestId, etag: '' };
+  return change(deps, poolId, requestKey, { validateOnly: false }, (record) => {
     const refused = approve(record, { hosts, digest, by: deps.actor });
     if (refused === undefined) return;
     throw failedPrecondition('NOTHING_TO_APPROVE', `${name}: ${refused}.`, { resource: name });
@@ -245,8 +245,8 @@ export async function deletePool(
   checkReason('reason', reason, violations);
   violations.throwIfAny();
   const poolId = requireName('pools', name);
-  const asked = { method: 'deletePool', requestId, etag };
-  return change(deps, poolId, asked, { validateOnly: false }, (record) => {
+  const requestKey = { method: 'deletePool', requestId, etag };
+  return change(deps, poolId, requestKey, { validateOnly: false }, (record) => {
     const at = timestampFromMs(deps.clock.nowMs());
     record.deletion ??= create(AbortSchema, { by: deps.actor, reason, at });
   });

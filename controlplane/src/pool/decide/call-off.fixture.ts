@@ -31,7 +31,7 @@ import { type SeenHost, seenHost } from '../facts/seen.ts';
 import { askForHosts } from '../shell/asking.ts';
 import type { PoolHosts } from '../shell/slot-run.ts';
 import { digest, image } from './rollout.fixture.ts';
-import { stepPool } from './step.ts';
+import { reconcilePool } from './step.ts';
 
 export const pool = readActor('pools/p');
 export const hourMs = 3_600_000;
@@ -132,16 +132,16 @@ export async function reconcile(
   const run = runOf(host);
   if (seen === undefined || run === undefined) throw new Error('the host is seen, with a run');
   const news = new Map([[1n, { kind: 'run', run } as const]]);
-  const step = stepPool(kept, { hosts: [seen, ...more], others: [], news, nowMs });
-  const asked: string[] = [];
+  const step = reconcilePool(kept, { hosts: [seen, ...more], others: [], news, nowMs });
+  const requests: string[] = [];
   const request: PoolHosts['request'] = async (_, wanted, by) => {
-    asked.push(wanted.kind);
+    requests.push(wanted.kind);
     host.apply({ kind: 'request', request: wanted, by });
     return { kind: 'accepted', record: host.record, revision: 1 };
   };
   const asking = { hosts: { request }, clock: { nowMs: () => nowMs }, log: { debug: () => {} } };
   await askForHosts(asking, step.record, { hosts: [seen], kept: new Map() }, step.callOffs);
-  return { record: step.record, asked, nextPassMs: step.nextPassMs };
+  return { record: step.record, asked: requests, nextPassMs: step.nextPassMs };
 }
 
 /** Each reason, by its name. */

@@ -229,10 +229,10 @@ function passGate(
   const { isOpen } = surveyed.opening;
   const mayBegin = stop === undefined && isOpen;
   const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
-  const asked = needsGate(record, isServing(host))
+  const gate = needsGate(record, isServing(host))
     ? whatGateWants(draft, slot, isFree, facts)
     : undefined;
-  const wants = asked === undefined || asked.kind === 'approval' ? asked : (stays ?? asked);
+  const wants = gate === undefined || gate.kind === 'approval' ? gate : (stays ?? gate);
   if (wants === undefined && !isFree) {
     const isShut = stop === undefined && !isOpen;
     return waitsOn(draft, slot, stays, { why: host.keptBy ?? stop, isShut });

@@ -52,7 +52,7 @@ export interface PoolFacts {
   readonly nowMs: number;
 }
 
-export interface PoolStep {
+export interface PoolOutcome {
   readonly record: wire.PoolRecord;
   /** Entries of the ledger, to be written before the record. */
   readonly deployments: readonly wire.DeploymentRecord[];
@@ -65,7 +65,7 @@ export interface PoolStep {
 }
 
 /** One reconcile of the pool. */
-export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
+export function reconcilePool(kept: wire.PoolRecord, facts: PoolFacts): PoolOutcome {
   const record = clone(wire.PoolRecordSchema, kept);
   const { pool } = record;
   if (pool === undefined) throw new Error('a pool record without pool is none of ours');

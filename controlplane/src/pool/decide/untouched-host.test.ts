@@ -21,7 +21,7 @@ import { expect, test } from 'vitest';
 import { type Bench, bench, done, failed, inspected, verified } from '../../host/testing/bench.ts';
 import { isHealthyOn, type SeenHost, seenHost } from '../facts/seen.ts';
 import { failRun, stepAt } from './failed-run.fixture.ts';
-import { stepPool } from './step.ts';
+import { reconcilePool } from './step.ts';
 import { Outage, survey } from './survey.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
@@ -84,7 +84,7 @@ test('a host is out until its power is as it was, and keeps its slot: no other h
     if (run === undefined) throw new Error('the host has a run');
     const hosts = [seenOf(host), second];
     const news = new Map([[1n, { kind: 'run', run } as const]]);
-    ({ record } = stepPool(record, { hosts, others: [], news, nowMs: host.nowMs }));
+    ({ record } = reconcilePool(record, { hosts, others: [], news, nowMs: host.nowMs }));
     const slots = record.pool?.status?.slots.map((slot) => slot.host).join();
     return [stepAt(host), seenOf(host).service, slots];
   };

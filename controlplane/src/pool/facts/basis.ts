@@ -51,8 +51,8 @@ export function failureBasis(
       bootMacs: [...bootMacs],
     });
     // Without a retry, a host has the same basis as before retries were counted.
-    const asked = retries === 0n ? [] : [String(retries)];
-    const written = fingerprint(deploy, toBinary(HostSpecSchema, hostSpec), ...asked);
+    const requests = retries === 0n ? [] : [String(retries)];
+    const written = fingerprint(deploy, toBinary(HostSpecSchema, hostSpec), ...requests);
     return `${written}.${fingerprint(wantedBy(record, name)?.image ?? '', sources)}`;
   };
 }

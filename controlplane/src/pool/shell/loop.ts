@@ -40,7 +40,7 @@ import {
   writeShared,
 } from '../../records/index.ts';
 import { isBeginning, notBegun } from '../decide/call-off.ts';
-import { type PoolStep, stepPool } from '../decide/step.ts';
+import { type PoolOutcome, reconcilePool } from '../decide/step.ts';
 import type { SlotNews } from '../facts/draft-types.ts';
 import { isSelected } from '../facts/seen.ts';
 import { deploymentKey, poolKey, poolOfKey, poolOfName } from '../policy/names.ts';
@@ -192,7 +192,7 @@ export class Pools {
       const { news, isStale } = await this.#newsOf(kept.record, snapshot);
       const gate = this.#questions.take(poolId, snapshot.policy);
       const facts = { ...snapshot, news, nowMs: clock.nowMs(), gate, resolved };
-      const step = stepPool(kept.record, facts);
+      const step = reconcilePool(kept.record, facts);
       const putBack = () => {
         this.#imageLookups.putBack(poolId, resolved);
         this.#questions.putBack(poolId, gate);
@@ -238,7 +238,7 @@ export class Pools {
   }
 
   /** Invariant 1. False: another writer was first. */
-  async #write(key: string, kept: ReconciledPool, step: PoolStep): Promise<boolean> {
+  async #write(key: string, kept: ReconciledPool, step: PoolOutcome): Promise<boolean> {
     for (const deployment of step.deployments) await this.#keepDeployment(deployment);
     if (equals(schema, kept.record, step.record)) return true;
     const written = await writeShared(this.#deps, schema, key, step.record, kept.revision);

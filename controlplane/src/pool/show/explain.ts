@@ -172,8 +172,8 @@ function gateAdvice(
 ): string[] {
   const id = idOf(record.pool?.name);
   const waits = atGate.map((slot) => gateWait(record, slot, { isOpen }));
-  const asked = atGate.filter((_, index) => waits[index] === 'approval');
-  const digests = [...new Set(asked.map(({ image }) => digestInImage(image)))];
+  const unapproved = atGate.filter((_, index) => waits[index] === 'approval');
+  const digests = [...new Set(unapproved.map(({ image }) => digestInImage(image)))];
   const advice = digests.map((digest) => `approve them: rackwright pool approve ${id} ${digest}`);
   if (!isStopped && waits.includes('webhook')) {
     const receiver = originOf(gateUrlOf(record));

@@ -193,7 +193,7 @@ const broken: readonly (readonly [string, string, (driver: BmcDriver) => BmcDriv
       patched(driver, {
         softOff: async (signal) => {
           const off = await driver.setPower('off', signal);
-          return off.kind === 'ok' ? ok({ asked: true }) : off;
+          return off.kind === 'ok' ? ok({ wasRequested: true }) : off;
         },
       }),
   ],
@@ -204,7 +204,7 @@ const broken: readonly (readonly [string, string, (driver: BmcDriver) => BmcDriv
       patched(driver, {
         softOff: async (signal) => {
           const on = await driver.setPower('on', signal);
-          return on.kind === 'ok' ? ok({ asked: true }) : on;
+          return on.kind === 'ok' ? ok({ wasRequested: true }) : on;
         },
       }),
   ],

@@ -139,9 +139,9 @@ export const bmcConformance: readonly ConformanceCase[] = [
       value(await rig.honest.setPower('on'));
       const { switches } = await rig.device();
       const isKnown = rig.lacks?.has('softOff') !== true;
-      const asked = await rig.honest.softOff();
-      if (isKnown) assert.deepEqual(value(asked), { asked: true });
-      else assert.equal(asked.kind === 'failed' ? asked.type : asked.kind, 'unsupported');
+      const softOff = await rig.honest.softOff();
+      if (isKnown) assert.deepEqual(value(softOff), { wasRequested: true });
+      else assert.equal(softOff.kind === 'failed' ? softOff.type : softOff.kind, 'unsupported');
       const { softOffs = isKnown ? 1 : 0, ...after } = await rig.device();
       assert.equal(softOffs, isKnown ? 1 : 0);
       assert.equal(after.switches, switches);
@@ -150,7 +150,7 @@ export const bmcConformance: readonly ConformanceCase[] = [
   {
     name: 'asks nothing of a machine that is off, and does not switch it on',
     async run(rig) {
-      assert.deepEqual(value(await rig.honest.softOff()), { asked: false });
+      assert.deepEqual(value(await rig.honest.softOff()), { wasRequested: false });
       const { power, switches, softOffs = 0 } = await rig.device();
       assert.deepEqual({ power, switches, softOffs }, { power: 'off', switches: 0, softOffs: 0 });
     },
@@ -160,8 +160,8 @@ export const bmcConformance: readonly ConformanceCase[] = [
     async run(rig) {
       const result = await rig.honest.setPower('on', AbortSignal.abort());
       assert.equal(result.kind === 'transient' ? result.reason : result.kind, 'cancelled');
-      const asked = await rig.honest.softOff(AbortSignal.abort());
-      assert.equal(asked.kind === 'transient' ? asked.reason : asked.kind, 'cancelled');
+      const softOff = await rig.honest.softOff(AbortSignal.abort());
+      assert.equal(softOff.kind === 'transient' ? softOff.reason : softOff.kind, 'cancelled');
       assert.equal((await rig.device()).switches, 0);
     },
   },

@@ -235,15 +235,15 @@ export class IpmiDriver implements BmcDriver {
   async softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
     const before = await this.powerState(signal);
     if (before.kind !== 'ok') return before;
-    if (before.value === 'off') return ok({ asked: false });
+    if (before.value === 'off') return ok({ wasRequested: false });
     const done = await this.#act(commands.softOff, signal);
-    if (done.kind === 'ok') return ok({ asked: true });
+    if (done.kind === 'ok') return ok({ wasRequested: true });
     if (!mayHaveHappened(done)) return done;
     // A system that stops got the order. Another one is asked again, by the caller.
     const { clock, readBack } = this.#parts;
     const read = () => this.powerState(signal);
     const after = await readUntil(clock, readBack, read, (seen) => seen === 'off', signal);
-    return after.kind === 'ok' && after.value === 'off' ? ok({ asked: true }) : done;
+    return after.kind === 'ok' && after.value === 'off' ? ok({ wasRequested: true }) : done;
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {

@@ -34,7 +34,7 @@ function setUp(stopsAfterMs: number | undefined) {
 
 test('a soft off whose answer is lost counts as asked when the system stops', async () => {
   const { bmc, softOff } = setUp(5_000);
-  expect(await softOff()).toEqual({ kind: 'ok', value: { asked: true } });
+  expect(await softOff()).toEqual({ kind: 'ok', value: { wasRequested: true } });
   expect(bmc).toMatchObject({ power: 'off', softOffs: 1 });
 });
 

@@ -141,7 +141,7 @@ export class Conversation {
     const strong = etag?.startsWith('W/') === true ? etag.slice(2) : etag;
     const forms = { asGiven: etag, strong, none: undefined, any: '*' };
     const tags = [...new Set(waysOf('etag').map((way) => forms[way]))];
-    const asked = this.#asked('PATCH', path);
+    const requestTarget = this.#asked('PATCH', path);
     for (const tag of tags) {
       const headers = tag === undefined ? {} : { 'if-match': tag };
       const answer = await this.#send({ method: 'PATCH', path, body, headers }, signal);
@@ -149,7 +149,7 @@ export class Conversation {
       const { status } = answer.value;
       if (status === 412 || status === 428) continue;
       if (status < 400) return ok(undefined);
-      return refusalOfStatus(answer.value, asked, this.#callerStatus());
+      return refusalOfStatus(answer.value, requestTarget, this.#callerStatus());
     }
     return failed('rejected', `the BMC accepts none of the ETags that it gives for ${path}`);
   }
@@ -197,11 +197,11 @@ export class Conversation {
     const root = status < 400 ? parseObject(body) : undefined;
     const isRoot = root !== undefined && ('RedfishVersion' in root || 'Systems' in root);
     if (isRoot) return ok(root);
-    const asked = this.#asked('GET', rootPath);
+    const requestTarget = this.#asked('GET', rootPath);
     const isNonsense = status < 400 || status === 404;
     return isNonsense
-      ? refusalOfNonsense(answer.value, asked)
-      : refusalOfStatus(answer.value, asked, this.#callerStatus());
+      ? refusalOfNonsense(answer.value, requestTarget)
+      : refusalOfStatus(answer.value, requestTarget, this.#callerStatus());
   }
 
   #useBasic(): void {
@@ -251,8 +251,8 @@ export class Conversation {
   ): Promise<BmcResult<HttpAnswer>> {
     const answer = await this.#send(request, signal);
     if (answer.kind !== 'ok' || answer.value.status < 400) return answer;
-    const asked = this.#asked(request.method, request.path);
-    return refusalOfStatus(answer.value, asked, this.#callerStatus());
+    const requestTarget = this.#asked(request.method, request.path);
+    return refusalOfStatus(answer.value, requestTarget, this.#callerStatus());
   }
 
   /** One request and its redirects; every answer below 300 and from 400 on is `ok` here. */
@@ -269,14 +269,14 @@ export class Conversation {
     let at = path;
     for (let hops = 0; hops <= redirectsMax; hops += 1) {
       const outcome = await this.#peer.request({ ...request, path: at }, signal);
-      const asked = this.#asked(method, at);
+      const requestTarget = this.#asked(method, at);
       if (outcome.kind !== 'answered') {
         // A caller that gives up leaves a BMC that can still be told of the end of the session.
         this.#isSilent = outcome.kind === 'broken' || outcome.kind === 'timedOut';
-        const textOf = (message: string) => safeText(message, asked.secrets);
+        const textOf = (message: string) => safeText(message, requestTarget.secrets);
         const noTlsRemedy = 'correct the address or the port';
         const failure = noAnswer(outcome, { name: 'the BMC', noTlsRemedy, textOf });
-        return outcome.kind === 'noHttp' ? withOddAnswer(failure, asked) : failure;
+        return outcome.kind === 'noHttp' ? withOddAnswer(failure, requestTarget) : failure;
       }
       this.#isSilent = false;
       this.#certificateSha256 = outcome.certificateSha256;
@@ -291,8 +291,8 @@ export class Conversation {
       const mayFollow = method === 'GET' ? status >= 300 : isNotDone;
       const next = mayFollow ? this.#ownPath(outcome.headers['location']) : undefined;
       if (next === undefined) {
-        const failure = strangeStatus(outcome, asked);
-        return isNotDone ? failure : withOddAnswer(failure, asked);
+        const failure = strangeStatus(outcome, requestTarget);
+        return isNotDone ? failure : withOddAnswer(failure, requestTarget);
       }
       at = next;
     }

@@ -145,7 +145,9 @@ export class RedfishDriver implements BmcDriver {
     const ask = (talk: Conversation) => this.#sendPower(talk, order, signal);
     const result = await this.#once(ask, signal, redfishRest.act);
     if (result.kind === 'ok') {
-      return result.value === 'changing' ? stillChanging : ok({ asked: result.value === 'sent' });
+      return result.value === 'changing'
+        ? stillChanging
+        : ok({ wasRequested: result.value === 'sent' });
     }
     if (!order.isSent || !mayHaveHappened(result)) return result;
     // A system that stops got the order. Another one is asked again, by the caller.
@@ -153,7 +155,7 @@ export class RedfishDriver implements BmcDriver {
     const read = () => this.#once((talk) => this.#readPower(talk, signal), signal);
     const stops = ({ power, isChanging }: PowerReading) => (power === 'on') === isChanging;
     const after = await readUntil(clock, readBack, read, stops, signal);
-    return after.kind === 'ok' && stops(after.value) ? ok({ asked: true }) : result;
+    return after.kind === 'ok' && stops(after.value) ? ok({ wasRequested: true }) : result;
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<BmcAssertion>> {

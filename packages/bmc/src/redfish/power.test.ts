@@ -75,7 +75,7 @@ describe('a system that is being switched off', () => {
 
   test('counts as asked to shut down', async () => {
     const { driver, orders } = systemThatReads(['PoweringOff']);
-    expect(await driver.softOff()).toEqual({ kind: 'ok', value: { asked: true } });
+    expect(await driver.softOff()).toEqual({ kind: 'ok', value: { wasRequested: true } });
     expect(orders).toEqual([]);
   });
 });
@@ -84,7 +84,7 @@ test.each(['Off', 'PoweringOff'])(
   'a soft off whose answer is lost counts as asked when the system reads %s then',
   async (word) => {
     const { driver, orders } = systemThatReads(['On', 'On', word], lost);
-    expect(await driver.softOff()).toEqual({ kind: 'ok', value: { asked: true } });
+    expect(await driver.softOff()).toEqual({ kind: 'ok', value: { wasRequested: true } });
     expect(orders).toEqual(['GracefulShutdown']);
   },
 );

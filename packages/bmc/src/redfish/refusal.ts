@@ -41,12 +41,12 @@ export interface CallerStatus {
 /** An answer of 400 and above. */
 export function refusalOfStatus(
   answer: HttpAnswer,
-  asked: RequestTarget,
+  requestTarget: RequestTarget,
   { hasSession, isAccepted }: CallerStatus,
 ): BmcRefusal {
   const { status } = answer;
-  const { method, path } = asked;
-  const text = safeText(`${status}: ${textOf(answer)}`, asked.secrets);
+  const { method, path } = requestTarget;
+  const text = safeText(`${status}: ${textOf(answer)}`, requestTarget.secrets);
   if (status === 401 && hasSession) {
     return transient('busy', 'the BMC ended the session before its time', text);
   }
@@ -98,10 +98,10 @@ function refusedSignIn(text: string): BmcFailed {
 }
 
 /** A success whose content no Redfish service would send. */
-export function refusalOfNonsense(answer: HttpAnswer, asked: RequestTarget): BmcFailed {
+export function refusalOfNonsense(answer: HttpAnswer, requestTarget: RequestTarget): BmcFailed {
   const statusText = `${answer.status}: ${excerpt(answer)}`;
   const message = 'what answers is no Redfish service: correct the address, or restart the BMC';
-  return failed('protocol', message, safeText(statusText, asked.secrets));
+  return failed('protocol', message, safeText(statusText, requestTarget.secrets));
 }
 
 /** The messages of an error, or the answer's text where it has none. */

@@ -91,9 +91,9 @@ export class WebhookDriver implements BmcDriver {
       state === 'on' ? [calls.onPath, calls.onBody] : [calls.offPath, calls.offBody];
     const method = methodOf(calls);
     const answer = await this.#ask({ method, path, body }, restMs.act, signal);
-    const asked = `${method} ${path}`;
+    const requestLine = `${method} ${path}`;
     const refused =
-      answer.kind === 'ok' ? refusalOf(answer.value, asked, calls.expectedStatus) : answer;
+      answer.kind === 'ok' ? refusalOf(answer.value, requestLine, calls.expectedStatus) : answer;
     if (refused !== undefined && !isOpen(refused)) return refused;
     const { clock, readBack } = this.#parts;
     const read = () => this.powerState(signal);
@@ -108,7 +108,7 @@ export class WebhookDriver implements BmcDriver {
   async softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
     const power = await this.powerState(signal);
     if (power.kind !== 'ok') return power;
-    if (power.value === 'off') return ok({ asked: false });
+    if (power.value === 'off') return ok({ wasRequested: false });
     return unknownHere('a soft off');
   }
 
@@ -187,12 +187,12 @@ const unsureStatuses: ReadonlySet<number> = new Set([408, 500, 502, 504]);
 /** Undefined: it was taken. */
 function refusalOf(
   { status }: Answer,
-  asked: string,
+  requestLine: string,
   expected: number | undefined,
 ): BmcFailed | BmcTransient | undefined {
   if (expected === undefined ? status >= 200 && status < 300 : status === expected)
     return undefined;
-  const text = `${status} to ${asked}`;
+  const text = `${status} to ${requestLine}`;
   if (status === 401 || status === 403) {
     const message = 'the device does not accept the credential: correct it';
     return failed('authentication', message, text);
@@ -216,7 +216,7 @@ function refusalOf(
   const wanted = expected === undefined ? '200 to 299' : String(expected);
   const refused = failed(
     'rejected',
-    `the device does not take ${asked}: ${wanted} is expected`,
+    `the device does not take ${requestLine}: ${wanted} is expected`,
     text,
   );
   return status >= 200 && status < 300 ? { ...refused, afterSending: true } : refused;

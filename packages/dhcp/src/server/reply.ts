@@ -49,16 +49,16 @@ type Options = readonly (readonly [code: number, value: Uint8Array])[];
 
 /** Undefined when the client's identifiers would not fit the answer. */
 export function grantReply(
-  asked: DhcpPacket,
+  request: DhcpPacket,
   granted: DhcpGrant,
   paths: ReplyPaths,
 ): Reply | undefined {
-  const repeated = repeatedOptions(asked);
+  const repeated = repeatedOptions(request);
   if (typeof repeated === 'number') return undefined;
   const { messageType, address, boot } = granted;
   const packet: DhcpPacket = {
-    ...blank(asked),
-    clientAddress: messageType === 'ack' ? asked.clientAddress : unset,
+    ...blank(request),
+    clientAddress: messageType === 'ack' ? request.clientAddress : unset,
     yourAddress: address ?? unset,
     nextServerAddress: boot === undefined ? unset : paths.serverAddress,
     bootFile: boot?.bootFile ?? '',
@@ -71,21 +71,21 @@ export function grantReply(
       ...repeated,
     ]),
   };
-  return { packet, to: destination(packet, asked, paths) };
+  return { packet, to: destination(packet, request, paths) };
 }
 
 /** `message` is for readers of the client's log. */
 export function refusalReply(
-  asked: DhcpPacket,
+  request: DhcpPacket,
   message: string,
   paths: ReplyPaths,
 ): Reply | undefined {
-  const repeated = repeatedOptions(asked);
+  const repeated = repeatedOptions(request);
   if (typeof repeated === 'number') return undefined;
-  const relayed = asked.relayAddress !== unset;
+  const relayed = request.relayAddress !== unset;
   const packet: DhcpPacket = {
-    ...blank(asked),
-    flags: relayed ? asked.flags | broadcastFlag : asked.flags,
+    ...blank(request),
+    flags: relayed ? request.flags | broadcastFlag : request.flags,
     options: new Map([
       writeOption(dhcpOption.messageType, 'nak'),
       writeOption(dhcpOption.serverIdentifier, paths.serverAddress),
@@ -93,12 +93,12 @@ export function refusalReply(
       ...repeated,
     ]),
   };
-  return { packet, to: destination(packet, asked, paths) };
+  return { packet, to: destination(packet, request, paths) };
 }
 
-function blank(asked: DhcpPacket): DhcpPacket {
+function blank(request: DhcpPacket): DhcpPacket {
   return {
-    ...asked,
+    ...request,
     op: 'reply',
     hops: 0,
     seconds: 0,
@@ -132,8 +132,9 @@ function subnetOptions({ subnet, settings }: DhcpGrant): Options {
   ];
 }
 
-function destination(packet: DhcpPacket, asked: DhcpPacket, paths: ReplyPaths): Peer {
-  if (asked.relayAddress !== unset) return { address: asked.relayAddress, port: paths.relayPort };
+function destination(packet: DhcpPacket, request: DhcpPacket, paths: ReplyPaths): Peer {
+  if (request.relayAddress !== unset)
+    return { address: request.relayAddress, port: paths.relayPort };
   const { clientPort: port } = paths;
   // R1: the address in a request that was refused may not even be the client's.
   if (packet.clientAddress !== unset) return { address: packet.clientAddress, port };

@@ -30,7 +30,7 @@ export interface ServerRequest {
   readonly from: Peer;
   /** Lower case, with colons. */
   readonly mac: Mac;
-  readonly asked: DhcpQuestion;
+  readonly question: DhcpQuestion;
   /** Absent when it is no boot firmware. */
   readonly boot: BootAsker | undefined;
   /** Options that could not be decoded, and count as not there. */
@@ -58,13 +58,13 @@ export function readServerRequest(
   try {
     if (packet.op === 'reply') return otherAnswer(packet);
     const side = new SideOptions(packet);
-    const asked = readAsked(packet, from, side);
-    if (asked.kind === 'silence') return asked;
+    const question = readAsked(packet, from, side);
+    if (question.kind === 'silence') return question;
     const mac = macOf(packet);
     const client = bootClient(side, mac);
     const boot = client && { client, mac, pxe: readPxe(side, client) };
     const { ignored } = side;
-    return { kind: 'asked', request: { packet, from, mac, asked, boot, ignored } };
+    return { kind: 'asked', request: { packet, from, mac, question, boot, ignored } };
   } catch (error) {
     if (error instanceof DecodeError) return silence(error.message);
     throw error;

@@ -110,7 +110,7 @@ export function serve(
   if (other !== undefined) return other;
   if (!isServed(context.addresses, request.mac)) return nothing('unknown host');
   if (state.quiet && !isRunning(context)) return nothing('another server is at work');
-  return decide(context, request.asked);
+  return decide(context, request.question);
 }
 
 interface RequestContext {
@@ -120,21 +120,21 @@ interface RequestContext {
   readonly addresses: AddressState;
 }
 
-function decide(context: RequestContext, asked: DhcpQuestion): ServerDecision {
-  switch (asked.kind) {
+function decide(context: RequestContext, question: DhcpQuestion): ServerDecision {
+  switch (question.kind) {
     case 'discover':
-      return offer(context, asked.wish);
+      return offer(context, question.wish);
     case 'selecting':
-      return mayHave(context.addresses, context.request.mac, asked.address)
-        ? bind(context, asked.address)
-        : refuse(context, asked.address);
+      return mayHave(context.addresses, context.request.mac, question.address)
+        ? bind(context, question.address)
+        : refuse(context, question.address);
     case 'initReboot':
     case 'extending':
-      return confirm(context, asked.address);
+      return confirm(context, question.address);
     case 'decline':
-      return decline(context, asked.address);
+      return decline(context, question.address);
     case 'release':
-      return release(context, asked.address);
+      return release(context, question.address);
     case 'inform':
       return answer(context, 'ack', undefined, []);
   }
@@ -146,26 +146,28 @@ function decide(context: RequestContext, asked: DhcpQuestion): ServerDecision {
  * address is.
  */
 function otherServer({ request, settings, addresses }: RequestContext): ServerDecision | undefined {
-  const { asked, mac } = request;
-  if (!('server' in asked) || asked.server === settings.serverAddress) return undefined;
-  const ours = isServed(addresses, mac) || subnetHas(settings.plan.subnet, asked.address);
-  if (asked.kind !== 'selecting' || !ours) return nothing('meant for another server');
+  const { question, mac } = request;
+  if (!('server' in question) || question.server === settings.serverAddress) return undefined;
+  const ours = isServed(addresses, mac) || subnetHas(settings.plan.subnet, question.address);
+  if (question.kind !== 'selecting' || !ours) return nothing('meant for another server');
   const lease = addresses.book.leaseOf(mac);
   const changes: LeaseChange[] =
     lease === undefined || lease.bound || addresses.isKnown(mac)
       ? []
       : [{ kind: 'forgotten', mac }];
-  const notice = { kind: 'otherServer', serverAddress: asked.server } as const;
+  const notice = { kind: 'otherServer', serverAddress: question.server } as const;
   return { reply: undefined, changes, notice, reason: 'chose another server' };
 }
 
 /** V4: the requests that are still served beside another server. */
 function isRunning({ request, addresses }: RequestContext): boolean {
-  const { asked, mac } = request;
-  if (asked.kind === 'decline' || asked.kind === 'release') return true;
+  const { question, mac } = request;
+  if (question.kind === 'decline' || question.kind === 'release') return true;
   const lease = addresses.book.leaseOf(mac);
-  if (asked.kind !== 'extending' || lease?.address !== asked.address) return false;
-  return lease.bound && lease.untilMs > addresses.nowMs && mayHave(addresses, mac, asked.address);
+  if (question.kind !== 'extending' || lease?.address !== question.address) return false;
+  return (
+    lease.bound && lease.untilMs > addresses.nowMs && mayHave(addresses, mac, question.address)
+  );
 }
 
 function offer(context: RequestContext, wish: string | undefined): ServerDecision {

@@ -116,12 +116,12 @@ export class TestSite {
 
   /** Decides about a packet and puts its changes into the book. */
   hear(packet: DhcpPacket, from = unset): ServerDecision {
-    const asked = readServerRequest(packet, { address: from, port: 68 });
-    if (asked.kind !== 'asked') throw new Error(`not asked: ${JSON.stringify(asked)}`);
+    const received = readServerRequest(packet, { address: from, port: 68 });
+    if (received.kind !== 'asked') throw new Error(`not asked: ${JSON.stringify(received)}`);
     const { book, nowMs, quiet, permission } = this;
     const isKnown = (one: string): boolean => this.known.has(one);
     const state = { book, nowMs, quiet, permission, isKnown };
-    const decision = serve(asked.request, state, this.settings);
+    const decision = serve(received.request, state, this.settings);
     book.apply(decision.changes);
     return decision;
   }

@@ -102,7 +102,7 @@ class ThreadHash implements RunningHash {
     void this.#worker.terminate();
   }
 
-  #ask(asked: HashRequest): Promise<HashResponse> {
+  #ask(request: HashRequest): Promise<HashResponse> {
     const answer = Promise.withResolvers<HashResponse>();
     // The caller gets the error, now or later, or at the digest.
     markHandled(answer.promise);
@@ -112,7 +112,7 @@ class ThreadHash implements RunningHash {
     }
     if (this.#waiting.length === 0) this.#worker.ref();
     this.#waiting.push(answer);
-    this.#worker.postMessage(asked, []);
+    this.#worker.postMessage(request, []);
     return answer.promise;
   }
 
@@ -129,12 +129,12 @@ class ThreadHash implements RunningHash {
 function hashInThread(): void {
   const { parentPort } = process.getBuiltinModule('node:worker_threads');
   const hash = process.getBuiltinModule('node:crypto').createHash('sha256');
-  parentPort?.on('message', (asked: HashRequest) => {
-    if (asked === null) {
+  parentPort?.on('message', (request: HashRequest) => {
+    if (request === null) {
       parentPort.postMessage(hash.digest('hex') satisfies HashResponse, []);
       return;
     }
-    hash.update(asked);
+    hash.update(request);
     parentPort.postMessage(null satisfies HashResponse, []);
   });
 }

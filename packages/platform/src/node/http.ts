@@ -211,11 +211,11 @@ async function answerInOrder(
 /** Resolves when the answer is the kernel's, or cannot be; never rejects (H4). */
 async function answerWhole(exchange: Exchange, handle: Handle): Promise<void> {
   const { request, response } = exchange;
-  const asked = readRequest(request);
-  if (hasBody(asked)) response.shouldKeepAlive = false;
+  const httpRequest = readRequest(request);
+  if (hasBody(httpRequest)) response.shouldKeepAlive = false;
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   try {
-    await answer(exchange, asked, handle);
+    await answer(exchange, httpRequest, handle);
   } catch (error) {
     exchange.failed(error);
     if (response.headersSent) response.destroy();
@@ -224,16 +224,16 @@ async function answerWhole(exchange: Exchange, handle: Handle): Promise<void> {
   await closed;
 }
 
-async function answer(exchange: Exchange, asked: HttpRequest, handle: Handle): Promise<void> {
+async function answer(exchange: Exchange, httpRequest: HttpRequest, handle: Handle): Promise<void> {
   const { request, response } = exchange;
   if (!exchange.mayAsk(request)) {
     response.writeHead(429, { ...noBody, connection: 'close', 'retry-after': '2' }).end();
     return;
   }
-  const decided = await handle(asked);
+  const decided = await handle(httpRequest);
   const { body, onEnd } = decided;
   if (onEnd !== undefined) response.once('close', () => onEnd(response.writableFinished));
-  if (hasBody(asked) && decided.status < 400 && !(await isDrained(request))) {
+  if (hasBody(httpRequest) && decided.status < 400 && !(await isDrained(request))) {
     response.writeHead(413, { connection: 'close', 'content-length': 0 }).end();
     return;
   }

@@ -38,13 +38,13 @@ export function nodeLocalCalls(): LocalCalls {
       return { close: () => closing(server, line) };
     },
     call: async (path, request, timeoutMs) => {
-      const asked = await ask(path, request, timeoutMs);
-      asked?.socket.destroy();
-      return asked?.answer;
+      const opened = await ask(path, request, timeoutMs);
+      opened?.socket.destroy();
+      return opened?.answer;
     },
     callAndStay: async (path, request, timeoutMs) => {
-      const asked = await ask(path, request, timeoutMs);
-      return asked === undefined ? undefined : releasable(asked);
+      const opened = await ask(path, request, timeoutMs);
+      return opened === undefined ? undefined : releasable(opened);
     },
   };
 }

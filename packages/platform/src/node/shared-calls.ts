@@ -7,17 +7,17 @@
 export function shareCalls<Result>(
   call: (key: string) => Promise<Result>,
 ): (key: string) => Promise<Result> {
-  const asked = new Map<string, Promise<Result>>();
+  const underWay = new Map<string, Promise<Result>>();
   return (key) => {
-    const known = asked.get(key);
+    const known = underWay.get(key);
     if (known !== undefined) return known;
     const answer = new Promise<Result>((resolve) => {
       setImmediate(() => {
-        asked.delete(key);
+        underWay.delete(key);
         resolve(call(key));
       });
     });
-    asked.set(key, answer);
+    underWay.set(key, answer);
     return answer;
   };
 }

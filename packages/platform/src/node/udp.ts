@@ -178,10 +178,10 @@ function speakTo(
       // A refusal of a sent datagram is an error of the next send, or else of the next receive. So
       // only the last of several is checked; each check costs as much as a copy.
       let left = datagrams.length;
-      const asked = left > 1 ? heed : undefined;
+      const onSent = left > 1 ? heed : undefined;
       for (const parts of datagrams) {
         left -= 1;
-        if (!closed) send(parts, left === 0 ? asked : undefined);
+        if (!closed) send(parts, left === 0 ? onSent : undefined);
       }
     },
     close() {

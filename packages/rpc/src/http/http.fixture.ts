@@ -74,7 +74,7 @@ export function ask({ url, ca }: HttpServer, path: string, asking: Asking = {}):
   const { method = 'POST', headers = {}, body } = asking;
   return new Promise((resolve, reject) => {
     const options = { method, headers, ca: ca.caPem, agent: false, path };
-    const asked = httpsRequest(url, options, (response) => {
+    const clientRequest = httpsRequest(url, options, (response) => {
       const pieces: Buffer[] = [];
       response.on('data', (piece: Buffer) => pieces.push(piece));
       response.on('error', reject);
@@ -83,8 +83,8 @@ export function ask({ url, ca }: HttpServer, path: string, asking: Asking = {}):
         resolve({ status, headers: response.headers, body: Buffer.concat(pieces) });
       });
     });
-    asked.on('error', reject);
-    asked.end(body);
+    clientRequest.on('error', reject);
+    clientRequest.end(body);
   });
 }
 

@@ -44,8 +44,8 @@ function answer(index: Index, question: Question) {
   }
 }
 
-function fileAnswer(file: DescFile | undefined, asked: string) {
-  if (file === undefined) return notFound(`${asked} is not served here`);
+function fileAnswer(file: DescFile | undefined, fileName: string) {
+  if (file === undefined) return notFound(`${fileName} is not served here`);
   const fileDescriptorProto = withImports(file).map(({ proto }) =>
     toBinary(FileDescriptorProtoSchema, proto),
   );

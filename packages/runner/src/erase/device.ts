@@ -133,7 +133,7 @@ async function judge(work: Work): Promise<RecordedVerdict> {
 /** Reads again after the delay that the plan asks for. Meanwhile its slot is free for others. */
 async function rereadLater(work: Work, end: DeviceEnd, slots: Slots): Promise<DeviceEnd> {
   const { context, target } = work;
-  const { rereadDelay } = target.asked;
+  const { rereadDelay } = target.devicePlan;
   const delayMs = rereadDelay === undefined ? 0 : durationMs(rereadDelay);
   if (delayMs <= 0 || end.verdict.kind !== 'erased') return end;
   const seconds = Math.ceil(delayMs / 1_000);

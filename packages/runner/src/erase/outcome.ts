@@ -70,7 +70,7 @@ export async function resultOf(
   { verdict: found, erasingFailed = false, returned = false, loss: held }: DeviceEnd,
   { startMs, logLinesMax, work }: ResultParts,
 ): Promise<DeviceResult> {
-  const { plan, device, identity, asked } = target;
+  const { plan, device, identity, devicePlan } = target;
   const loss = held ?? work?.loss;
   const verdict = loss === undefined ? await explained(found, work?.held) : found;
   const log = work === undefined ? [] : [...work.log, ...(await deviceLog(work.held))];
@@ -87,8 +87,8 @@ export async function resultOf(
       notExamined: notExaminedOf(device),
       ...(work === undefined ? {} : countsOf(work)),
       ...(loss === undefined ? {} : { loss: lossesOnWire[loss] }),
-      certificate: asked.certificate,
-      erasedSeed: asked.erasedSeed,
+      certificate: devicePlan.certificate,
+      erasedSeed: devicePlan.erasedSeed,
     },
   };
 }

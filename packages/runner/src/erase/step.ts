@@ -20,8 +20,8 @@ export const eraseDevicesMetadata: Step = {
 
 /** Erases, or checks by the last progress of an interrupted attempt. */
 async function erase(context: StepContext, task: DeviceTask): Promise<DeviceResult> {
-  const { arguments: asked, challengeSeed } = context.order;
-  const lastProgress = parseProgress(asked['lastProgress'] ?? '', challengeSeed);
+  const { arguments: stepArguments, challengeSeed } = context.order;
+  const lastProgress = parseProgress(stepArguments['lastProgress'] ?? '', challengeSeed);
   const stage = lastProgress.get(task.grip.target.identity);
   const challengeProved = stage !== undefined && stage !== 'begun';
   return await eraseDevice(context, { ...task, challengeProved });

@@ -32,7 +32,7 @@ export interface Target {
   /** The kind of its reading. */
   readonly verification: Verification;
   /** Its part of the order. */
-  readonly asked: agent.DevicePlan;
+  readonly devicePlan: agent.DevicePlan;
 }
 
 export interface RefusedPlan {
@@ -61,7 +61,7 @@ export function findTargets(
     facts: plan.device === undefined ? undefined : deviceFactsOf(plan.device),
     method: onlyMethod ?? methodOf(plan.method),
     verification: orderedVerification(plan),
-    asked: plan,
+    devicePlan: plan,
   }));
   const own = ownStorage(
     listing.devices,
@@ -72,12 +72,18 @@ export function findTargets(
   const presence = presenceDifferences(own, gaps, expected);
   const differences = presence.map(describePresence);
   const targets: Target[] = [];
-  for (const { facts, method, verification, asked } of plans) {
+  for (const { facts, method, verification, devicePlan } of plans) {
     const identity = facts === undefined ? '' : deviceIdentity(facts);
     const device = own.find((each) => deviceIdentity(each) === identity);
     if (facts === undefined || device === undefined) continue;
-    differences.push(...changes(facts, device, asked.removeHiddenArea === true));
-    targets.push({ device, identity, plan: planFor(device, own, method), verification, asked });
+    differences.push(...changes(facts, device, devicePlan.removeHiddenArea === true));
+    targets.push({
+      device,
+      identity,
+      plan: planFor(device, own, method),
+      verification,
+      devicePlan,
+    });
   }
   if (differences.length > 0) {
     const missing = presence.filter(({ kind }) => kind === 'missing');

@@ -46,7 +46,7 @@ async function verify(context: StepContext, task: DeviceTask): Promise<DeviceRes
     return await resultOf(context, target, end, { startMs, logLinesMax });
   }
   const { method } = target.plan;
-  const same = planDevice(target, method, target.asked.erasedSeed);
+  const same = planDevice(target, method, target.devicePlan.erasedSeed);
   const others = newBlocks(planDevice(target, method, context.order.challengeSeed));
   const work: Work = {
     ...{ context, target, held: grip.held, method, challenges: same, progress },

@@ -181,7 +181,7 @@ function wrapped(change: (devices: BlockDevices) => BlockDevices): (site: Site) 
 
 function holding(devices: BlockDevices): Omit<BlockDevices, 'list'> {
   return {
-    hold: (...asked) => devices.hold(...asked),
+    hold: (...args) => devices.hold(...args),
     dismantle: (device) => devices.dismantle(device),
     unhide: (device) => devices.unhide(device),
   };
@@ -199,7 +199,7 @@ function changedHold(
   return {
     ...holding(devices),
     list: () => devices.list(),
-    hold: async (...asked) => change(await devices.hold(...asked)),
+    hold: async (...args) => change(await devices.hold(...args)),
   };
 }
 

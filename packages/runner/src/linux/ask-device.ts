@@ -33,16 +33,16 @@ export async function askDevices(
   roots: SysRoots,
   devices: readonly DeviceFacts[],
 ): Promise<DeviceFacts[]> {
-  const asked: DeviceFacts[] = [...devices];
+  const described: DeviceFacts[] = [...devices];
   const waiting = [...devices.entries()];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [index, device] = next;
-      asked[index] = { ...device, ...(await askDevice(exec, roots, device)) };
+      described[index] = { ...device, ...(await askDevice(exec, roots, device)) };
     }
   };
   await Promise.all(Array.from({ length: askedAtOnceMax }, work));
-  return asked;
+  return described;
 }
 
 async function askDevice(

@@ -30,6 +30,6 @@ async function list(exec: Exec, roots: SysRoots): Promise<DeviceListing> {
     return !isReplayProtected(name);
   });
   const devices = await Promise.all(names.map((name) => readBlockDevice(roots, name, inUse)));
-  const asked = await askDevices(exec, roots, [...devices, ...nvme]);
-  return { devices: asked, signs: await readSigns(roots) };
+  const described = await askDevices(exec, roots, [...devices, ...nvme]);
+  return { devices: described, signs: await readSigns(roots) };
 }

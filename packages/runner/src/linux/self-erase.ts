@@ -211,8 +211,10 @@ export function parseAtaSanitize(text: string): SanitizeStatus {
 /** sg_sanitize asks on until the device reports no progress any more. */
 async function sanitizeScsi(exec: Exec, open: OpenDevice, method: SelfErasure): Promise<string[]> {
   const lines = await command(exec, open, 'sg_sanitize', ['--quick', ...scsiActions(method)]);
-  const asked = [inheritedPath(0)];
-  const sense = await toolOutputIfRun(exec, 'sg_requests', asked, askTimeoutMs, [open.descriptor]);
+  const requests = [inheritedPath(0)];
+  const sense = await toolOutputIfRun(exec, 'sg_requests', requests, askTimeoutMs, [
+    open.descriptor,
+  ]);
   // A disk at rest has no sense of a sanitize; a tool that did not answer is told apart from it.
   if (sense === undefined) {
     throw new DeviceError(`${open.name} does not say whether its sanitize has ended`);

@@ -79,8 +79,12 @@ export function webSource(
       const range: Record<string, string> = from === 0 ? {} : { range: `bytes=${from}-` };
       // Without it a file that was replaced meanwhile would be joined to the old one's beginning.
       if (from > 0 && tag !== undefined) range['if-range'] = tag;
-      const asked = { ...headers, ...range, 'accept-encoding': 'identity' };
-      const outcome = await web.send({ method: 'GET', url, headers: asked }, limits, signal);
+      const requestHeaders = { ...headers, ...range, 'accept-encoding': 'identity' };
+      const outcome = await web.send(
+        { method: 'GET', url, headers: requestHeaders },
+        limits,
+        signal,
+      );
       switch (outcome.kind) {
         case 'answered': {
           const opened = readAnswer(outcome, from);

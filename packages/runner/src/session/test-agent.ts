@@ -47,12 +47,16 @@ export interface TestAgent {
 const waitMs = 60_000;
 const pollMs = 10;
 
-async function untilFound<T>(heard: Heard, found: () => T | undefined, asked: unknown): Promise<T> {
+async function untilFound<T>(
+  heard: Heard,
+  found: () => T | undefined,
+  awaited: unknown,
+): Promise<T> {
   const endMs = Date.now() + waitMs;
   for (;;) {
     const value = found();
     if (value !== undefined) return value;
-    if (Date.now() > endMs) throw new Error(waitedInVain(asked, heard));
+    if (Date.now() > endMs) throw new Error(waitedInVain(awaited, heard));
     await pause(pollMs);
   }
 }
@@ -92,8 +96,8 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
   }
 
   const server = await serveRunner(session, certificate);
-  const until = <T>(found: () => T | undefined, asked: unknown = found) =>
-    untilFound(heard, found, asked);
+  const until = <T>(found: () => T | undefined, awaited: unknown = found) =>
+    untilFound(heard, found, awaited);
   return {
     port: server.port,
     fingerprint: certificate.fingerprint,
@@ -185,8 +189,8 @@ async function makeCertificate() {
 }
 
 /** The awaited message, by the waiting code, and the one that arrived instead. */
-function waitedInVain(asked: unknown, heard: Heard): string {
-  return `${String(asked)} did not hold within ${waitMs} ms; heard: ${inspect(heard)}`;
+function waitedInVain(awaited: unknown, heard: Heard): string {
+  return `${String(awaited)} did not hold within ${waitMs} ms; heard: ${inspect(heard)}`;
 }
 
 function pause(delayMs: number): Promise<void> {

@@ -58,13 +58,14 @@ async function loadLoader(
 ): Promise<Uint8Array> {
   print(`${form}: ${address}, boot file ${offer.fileName} of ${offer.serverAddress}`);
   if (form === 'uefiHttp') return await fetchByHttp(offer.fileName, address);
-  const asked = form === 'uefi' ? await dhcp.askBootServer(address, offer.serverAddress) : offer;
-  if (asked === undefined) throw new Error(`${offer.serverAddress} is silent on the PXE port`);
+  const bootOffer =
+    form === 'uefi' ? await dhcp.askBootServer(address, offer.serverAddress) : offer;
+  if (bootOffer === undefined) throw new Error(`${offer.serverAddress} is silent on the PXE port`);
   return await fetchByTftp({
     address,
-    server: asked.serverAddress,
+    server: bootOffer.serverAddress,
     port: network.tftpPort,
-    fileName: asked.fileName,
+    fileName: bootOffer.fileName,
     windowBlocks: form === 'uefi' ? uefiWindowBlocks : 1,
   });
 }

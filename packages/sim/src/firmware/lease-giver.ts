@@ -61,8 +61,8 @@ function replyTo(
   try {
     const packet = decodeDhcp(datagram);
     if (packet.op !== 'request') return undefined;
-    const asked = readOption(packet, dhcpOption.messageType);
-    if (asked !== 'discover' && asked !== 'request') return undefined;
+    const messageType = readOption(packet, dhcpOption.messageType);
+    if (messageType !== 'discover' && messageType !== 'request') return undefined;
     const address = leaseOf(packet, leases, options.prefix);
     if (address === undefined) return undefined;
     return {
@@ -72,7 +72,7 @@ function replyTo(
       nextServerAddress: '0.0.0.0',
       bootFile: '',
       options: new Map([
-        writeOption(dhcpOption.messageType, asked === 'discover' ? 'offer' : 'ack'),
+        writeOption(dhcpOption.messageType, messageType === 'discover' ? 'offer' : 'ack'),
         writeOption(dhcpOption.serverIdentifier, options.serverAddress),
         writeOption(dhcpOption.subnetMask, '255.0.0.0'),
         writeOption(dhcpOption.leaseSeconds, leaseSeconds),

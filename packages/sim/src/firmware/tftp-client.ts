@@ -54,9 +54,9 @@ async function fetchBlocks(fetch: TftpFetch): Promise<Uint8Array> {
   const { windowBlocks } = fetch;
   const line = await openLine(fetch);
   try {
-    const asked: TftpOption[] = [['blksize', String(blockBytes)]];
-    if (windowBlocks > 1) asked.push(['windowsize', String(windowBlocks)]);
-    line.request(asked);
+    const requestedOptions: TftpOption[] = [['blksize', String(blockBytes)]];
+    if (windowBlocks > 1) requestedOptions.push(['windowsize', String(windowBlocks)]);
+    line.request(requestedOptions);
     const pieces: Uint8Array[] = [];
     let size = plainBlockBytes;
     let window = 1;

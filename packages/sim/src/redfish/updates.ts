@@ -60,9 +60,9 @@ export class Updates {
     if (method !== 'POST')
       return refusal(405, 'OperationNotAllowed', 'an action is called by POST');
     this.#orders += 1;
-    const asked = JSON.parse(body) as { ImageURI?: string; Targets?: readonly string[] };
-    const version = /-([\w.]+)\.bin$/.exec(asked.ImageURI ?? '')?.[1];
-    const component = asked.Targets?.[0]?.split('/').at(-1);
+    const requests = JSON.parse(body) as { ImageURI?: string; Targets?: readonly string[] };
+    const version = /-([\w.]+)\.bin$/.exec(requests.ImageURI ?? '')?.[1];
+    const component = requests.Targets?.[0]?.split('/').at(-1);
     if (version === undefined || component === undefined || !this.#versions.has(component)) {
       return refusal(400, 'ActionParameterValueFormatError', 'the image or its target is unknown');
     }

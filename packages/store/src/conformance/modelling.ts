@@ -113,11 +113,11 @@ const likeTheModel: ConformanceCase = {
         const askedBefore: RequestedWrite[] = [];
         for (const [at, call] of calls.entries()) {
           const store = at % 2 === 0 ? subject.first : subject.second;
-          const asked =
+          const requested =
             askedBefore.at(-call.askedBack) ?? ask(model, root, call, asWriteId(`id-${at}`));
-          if (asked === undefined) continue;
-          askedBefore.push(asked);
-          model.fold(asked.change, asked.expected, await make(store, asked));
+          if (requested === undefined) continue;
+          askedBefore.push(requested);
+          model.fold(requested.change, requested.expected, await make(store, requested));
         }
         for (const key of KEYS.map((each) => `${root}.${each}`)) {
           const changes = model.of(key);

@@ -182,12 +182,12 @@ class MemoryStore implements StateStore {
     this.#wakeUp.end();
   }
 
-  async #write(kind: 'put' | 'delete', asked: DiskWrite): Promise<WriteResult> {
-    if (asked.expected !== 'absent') checkRevision(asked.expected, 1);
-    checkWriteId(asked.writeId);
+  async #write(kind: 'put' | 'delete', diskWrite: DiskWrite): Promise<WriteResult> {
+    if (diskWrite.expected !== 'absent') checkRevision(diskWrite.expected, 1);
+    checkWriteId(diskWrite.writeId);
     this.#checkOpen();
-    const age = this.#age(asked.key);
-    const write = age === undefined ? asked : { ...asked, age };
+    const age = this.#age(diskWrite.key);
+    const write = age === undefined ? diskWrite : { ...diskWrite, age };
     const fault = await this.#options.faults?.({ kind, key: write.key });
     this.#checkOpen();
     switch (fault?.kind ?? 'none') {

@@ -148,13 +148,13 @@ export class NatsStore implements StateStore {
       return (after: string, limit: number) => index.under(prefix, after, limit);
     }
     const { channel } = this.#opened;
-    const asked = new SortedKeys();
+    const keys = new SortedKeys();
     for (const subject of subjectsUnder(channel.bucket, prefix)) {
       for (const key of await this.#read(() => channel.keysMatching(subject))) {
-        if (!key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) asked.add(key);
+        if (!key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) keys.add(key);
       }
     }
-    return (after: string, limit: number) => asked.under(prefix, after, limit);
+    return (after: string, limit: number) => keys.under(prefix, after, limit);
   }
 
   async #liveOf(keys: readonly string[]): Promise<Entry[]> {

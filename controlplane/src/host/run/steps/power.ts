@@ -141,8 +141,8 @@ export const awaitRunner: ConditionStep = {
 };
 
 function bootByHand({ bmc }: DeepReadonly<HostSpec>) {
-  const asked = 'switch the host on and let it boot from the network';
-  const message = bmc?.wakeOnLan === true ? `${asked}, if Wake-on-LAN does not` : asked;
+  const instruction = 'switch the host on and let it boot from the network';
+  const message = bmc?.wakeOnLan === true ? `${instruction}, if Wake-on-LAN does not` : instruction;
   return { reason: 'person', message } as const;
 }
 

@@ -59,11 +59,12 @@ function print(io: CommandIo, { output }: SharedFlags, key: SecretsKey): void {
     return;
   }
   const { clock } = io;
-  const asked = key.nextKeyId === '' ? '' : `${ago(clock, key.askedTime)} by ${key.askedBy}`;
+  const requestedText =
+    key.nextKeyId === '' ? '' : `${ago(clock, key.askedTime)} by ${key.askedBy}`;
   printFields(io, [
     ['seals', `${key.keyId}, since ${ago(clock, key.activeTime)}`],
     ['next', key.nextKeyId],
-    ['asked for', asked],
+    ['asked for', requestedText],
     ['source', key.source],
     ...key.uses.map(
       ({ keyId, records, here }) =>

@@ -73,11 +73,11 @@ async function read(
   io: CommandIo,
   flags: SharedFlags,
   id: string,
-  asked: BmcReadOptions,
+  options: BmcReadOptions,
   show: Show,
 ): Promise<void> {
   const name = resourceName('hosts', id);
-  const reading = await withHosts(io, flags, (hosts) => hosts.readHostBmc({ name, ...asked }));
+  const reading = await withHosts(io, flags, (hosts) => hosts.readHostBmc({ name, ...options }));
   if (isForPrograms(flags.output)) printAs(io, flags.output, BmcReadingSchema, reading);
   else show(io, flags, reading);
 }
@@ -139,8 +139,8 @@ const log = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: SharedFlags & { limit: number }, id: string) {
-    const asked = { kind: BmcReadKind.LOG, maxEntries: flags.limit };
-    await read(this.io, flags, id, asked, (io, { output }, reading) => {
+    const question = { kind: BmcReadKind.LOG, maxEntries: flags.limit };
+    await read(this.io, flags, id, question, (io, { output }, reading) => {
       printTable(io, output, logColumns, reading.logEntries);
       showRest(io, reading);
     });

@@ -91,8 +91,8 @@ export const eachHost = buildCommand({
       const chosen = await selectedHosts(hosts, chosenBy, loss !== undefined);
       await agreeToMany(io, flags.yes, destruction, chosen);
       const ask: Ask = actions[action];
-      const asked = ({ name }: { name: string }) => ask(hosts, { name, reason });
-      await askMany(io, flags, { ...destruction, waits: false, ask: asked }, chosen);
+      const askHost = ({ name }: { name: string }) => ask(hosts, { name, reason });
+      await askMany(io, flags, { ...destruction, waits: false, ask: askHost }, chosen);
     });
   },
 });

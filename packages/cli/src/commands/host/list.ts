@@ -155,12 +155,12 @@ type FoundHosts = Pick<ListHostsResponse, 'hosts' | 'unreadable'>;
 async function allHosts(
   client: HostClient,
   { output }: SharedFlags,
-  asked: HostListOptions,
+  options: HostListOptions,
 ): Promise<FoundHosts> {
   const view = isForPrograms(output) ? HostView.FULL : HostView.BASIC;
   const unreadable: ListHostsResponse['unreadable'] = [];
   const hosts = await allPages(
-    (pageToken) => client.listHosts({ ...asked, pageToken, view }),
+    (pageToken) => client.listHosts({ ...options, pageToken, view }),
     (page) => {
       unreadable.push(...page.unreadable);
       return page.hosts;

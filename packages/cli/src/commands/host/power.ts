@@ -81,9 +81,9 @@ function powerVerb<Own extends Partial<BootFlags> & ShutdownFlags>(
     waitsFor: 'run',
     prepare: (_snapshot, given) => {
       const { bootOldDisk: bootOldDiskReason = '' } = given;
-      const asked = { action, bootOldDiskReason, ...shutdownOf(given) };
+      const change = { action, bootOldDiskReason, ...shutdownOf(given) };
       return {
-        ask: (hosts, { name, requestId }) => hosts.setHostPower({ name, requestId, ...asked }),
+        ask: (hosts, { name, requestId }) => hosts.setHostPower({ name, requestId, ...change }),
       };
     },
   });

@@ -54,13 +54,13 @@ export async function selectedHosts(
   { filter = '', rack }: Pick<SelectionFlags, 'filter' | 'rack'>,
   losesData: boolean,
 ): Promise<readonly Host[]> {
-  const asked = {
+  const query = {
     filter,
     rack: rack === undefined ? '' : resourceName('racks', rack),
     view: losesData ? HostView.FULL : HostView.BASIC,
   };
   const found = await allPages(
-    (pageToken) => hosts.listHosts({ ...asked, pageToken }),
+    (pageToken) => hosts.listHosts({ ...query, pageToken }),
     (page) => page.hosts,
   );
   if (found.length > 0) return found;

@@ -52,9 +52,9 @@ export const planRollout = buildCommand({
 export async function showDraft(
   io: CommandIo,
   flags: SharedFlags,
-  asked: PlanRolloutRequestInit,
+  request: PlanRolloutRequestInit,
 ): Promise<void> {
-  showPlan(io, flags, await withPools(io, flags, (pools) => pools.planRollout(asked)));
+  showPlan(io, flags, await withPools(io, flags, (pools) => pools.planRollout(request)));
 }
 
 async function fromFile(

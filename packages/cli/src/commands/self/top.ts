@@ -123,8 +123,8 @@ async function refresh(
     hosts.countHosts({ groupBy, filter }, options);
   const page = async (filter: string): Promise<Host[]> => {
     const pageSize = Math.max(1, Math.min(most, 1_000));
-    const asked = { filter, pageSize, view: HostView.BASIC };
-    return (await hosts.listHosts(asked, options)).hosts;
+    const query = { filter, pageSize, view: HostView.BASIC };
+    return (await hosts.listHosts(query, options)).hosts;
   };
   const [states, runs, faults, running, faulty, { status }] = await Promise.all([
     count('state', ''),

@@ -29,8 +29,8 @@ export const revisionReset: BrokenStore = {
         return altered(good, {
           get: async (key) => lowered(await good.get(key), base),
           put: async (key, value, expected, writeId) => {
-            const asked = expected === 'absent' ? expected : expected + base;
-            return lowered(await good.put(key, value, asked, writeId), base);
+            const shifted = expected === 'absent' ? expected : expected + base;
+            return lowered(await good.put(key, value, shifted, writeId), base);
           },
           delete: async (key, expected, writeId) =>
             lowered(await good.delete(key, expected + base, writeId), base),
