@@ -4,7 +4,7 @@ import { quietLog } from '@rackwright/agent/testing';
 import { type ErasureMethod, methodToWire, storageDeviceOf } from '@rackwright/erasure';
 import { agent, SystemIdentitySchema } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
-import type { BlockDevices, Machine, Step, StepContext, StepEnd } from '@rackwright/runner';
+import type { BlockDevices, Machine, Step, StepContext, StepResult } from '@rackwright/runner';
 
 const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 
@@ -24,7 +24,7 @@ export async function eraseEverything(
   devices: BlockDevices,
   method: ErasureMethod,
   change: Partial<StepContext> = {},
-): Promise<StepEnd> {
+): Promise<StepResult> {
   const listing = await devices.list();
   const order = create(agent.RunStepSchema, {
     step: step.description.name ?? '',
@@ -38,8 +38,12 @@ export async function eraseEverything(
   });
   return await step.run({
     ...{ operationId: 'u/1/1/1', order, devices, machine, clock: nodeClock(), log: quietLog },
-    ...{ crashPoint: () => {}, signal: new AbortController().signal, progress: () => {} },
-    ...{ stage: async () => {}, output: () => {}, mayBegin: async () => ({ kind: 'granted' }) },
+    ...{ crashPoint: () => {}, signal: new AbortController().signal, reportProgress: () => {} },
+    ...{
+      recordStage: async () => {},
+      reportOutput: () => {},
+      requestBegin: async () => ({ kind: 'granted' }),
+    },
     ...{ verdictSwitchedOff: false, runnerVersion: '0.0.0', hostName: 'h', imageEndpoint: '' },
     secretEnvironment: {},
     ...change,

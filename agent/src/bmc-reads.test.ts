@@ -70,7 +70,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
       ...{ id: '1', hostUid: 'u1', bmc: access, expectedIdentity: { guid } },
       ...{ kind: BmcReadKind.SENSORS, maxEntries: 10 },
     });
-    reads.ask(Object.assign(usual, question));
+    reads.read(Object.assign(usual, question));
   };
   const pass = (ms: number) =>
     clock.settle(new Promise<void>((resolve) => void clock.after(ms, resolve)));

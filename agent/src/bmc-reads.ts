@@ -32,7 +32,13 @@ import {
 } from '@rackwright/messages';
 import { BoundedQueue, type Clock, type Log } from '@rackwright/platform';
 import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
-import { type BmcDrivers, bmcToAsk, expectBmc, failure, resultOfBmc } from './operations/index.ts';
+import {
+  type BmcDrivers,
+  expectBmc,
+  failure,
+  resolveBmc,
+  resultOfBmc,
+} from './operations/index.ts';
 import type { AgentSession, BmcReadReceiver } from './session/index.ts';
 
 export interface BmcReadLimits {
@@ -81,7 +87,7 @@ export class AgentBmcReads implements BmcReadReceiver {
     this.#questions = new BoundedQueue({ atOnceMax, waitingMax }, answer);
   }
 
-  ask(question: agent.ReadBmc): void {
+  read(question: agent.ReadBmc): void {
     if (this.#questions.add(question)) return;
     const text = `${this.#limits.waitingMax} reads of BMCs wait at this agent already`;
     this.#tell(question, resultOfBmc(transient('queueFull', text)));
@@ -119,9 +125,9 @@ export class AgentBmcReads implements BmcReadReceiver {
 
   async #read(question: agent.ReadBmc, giveWay: () => void, signal: AbortSignal): Promise<Answer> {
     const { bmc, expectedIdentity } = question;
-    const reachable = bmcToAsk(this.#parts.session(), bmc, expectedIdentity);
+    const reachable = resolveBmc(this.#parts.session(), bmc, expectedIdentity);
     if (reachable.kind !== 'ok') return reachable;
-    const driver = this.#parts.drivers.driver(reachable.endpoint, { giveWay });
+    const driver = this.#parts.drivers.driver(reachable.endpoint, { preempt: giveWay });
     // (B2)
     const expected = await expectBmc(driver, reachable, { signal });
     if (expected.kind !== 'expected') return expected;

@@ -1,6 +1,6 @@
 /** Views of consoles on simulated time: BMCs in memory, and what the agent sends of them. */
 import { create } from '@bufbuild/protobuf';
-import { type BmcResult, failed, type HearConsole, transient } from '@rackwright/bmc';
+import { type BmcResult, failed, type OnConsoleOutput, transient } from '@rackwright/bmc';
 import { agent, asAgentSessionId, ConsoleState, FailureType } from '@rackwright/messages';
 import { quietLog } from '@rackwright/platform/testing';
 import { beforeEach, expect, test } from 'vitest';
@@ -24,9 +24,9 @@ const ok = <T>(value: T) => ({ kind: 'ok', value }) as const;
 let time: TestClock;
 let views: RackConsoles;
 let told: agent.ConsoleOutput[];
-let machine: HearConsole;
+let machine: OnConsoleOutput;
 let closes: number;
-let giveWay: () => void;
+let preempt: () => void;
 /** The BMC's answer to a request for its console; undefined: it opens it. */
 let refusal: BmcResult<never> | undefined;
 let endIt: () => void;
@@ -35,7 +35,7 @@ let isConnected: boolean;
 beforeEach(() => {
   time = new TestClock();
   [told, closes, refusal, isConnected] = [[], 0, undefined, true];
-  const openConsole = async (hear: HearConsole, signal?: AbortSignal) => {
+  const openConsole = async (hear: OnConsoleOutput, signal?: AbortSignal) => {
     if (signal?.aborted === true) return transient('cancelled', 'given up');
     if (refusal !== undefined) return refusal;
     machine = hear;
@@ -49,8 +49,8 @@ beforeEach(() => {
   };
   const driver = { readIdentity: async () => ok({ guidHex }), openConsole };
   const drivers = {
-    driver: (_: unknown, use?: { readonly giveWay?: () => void }) => {
-      giveWay = use?.giveWay ?? (() => undefined);
+    driver: (_: unknown, use?: { readonly preempt?: () => void }) => {
+      preempt = use?.preempt ?? (() => undefined);
       return driver;
     },
   };
@@ -139,7 +139,7 @@ test('a view is tried again when the console is taken, ends, or gives way to wor
   expect(statesOf()).toEqual([WAITING, HEARD, WAITING, HEARD]);
   views.end('1');
   watch('2');
-  giveWay();
+  preempt();
   await time.run(100);
   expect(statesOf().at(-1)).toBe(WAITING);
   await time.run(2_000);

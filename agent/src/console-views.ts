@@ -17,7 +17,13 @@ import { agent, ConsoleState, FailureType, failureTypeOf } from '@rackwright/mes
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
 import { Scrollback, type SharedConsoles } from './console/index.ts';
-import { type BmcDrivers, bmcToAsk, expectBmc, failure, resultOfBmc } from './operations/index.ts';
+import {
+  type BmcDrivers,
+  expectBmc,
+  failure,
+  resolveBmc,
+  resultOfBmc,
+} from './operations/index.ts';
 import type { AgentSession, ConsoleReceiver } from './session/index.ts';
 
 export interface ConsoleViewLimits {
@@ -180,11 +186,11 @@ export class RackConsoles implements ConsoleReceiver {
   async #open(view: View): Promise<BmcConsole | FinalResult> {
     const { drivers, consoles, session } = this.#parts;
     const { bmc, expectedIdentity, hostUid } = view.order;
-    const reachable = bmcToAsk(session(), bmc, expectedIdentity);
+    const reachable = resolveBmc(session(), bmc, expectedIdentity);
     if (reachable.kind !== 'ok') return reachable;
     const { signal } = view.abort;
     const breakOff = new AbortController();
-    const driver = drivers.driver(reachable.endpoint, { giveWay: () => breakOff.abort() });
+    const driver = drivers.driver(reachable.endpoint, { preempt: () => breakOff.abort() });
     if (driver.openConsole === undefined) {
       return failure('unsupported', 'the protocol of this BMC has no serial console');
     }

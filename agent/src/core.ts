@@ -29,8 +29,8 @@ import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/
 import { AgentDiscovery } from './discovery/index.ts';
 import { type BmcPlatform, type CreateBmcDriver, createBmcDrivers } from './governed-bmcs.ts';
 import {
-  CarriedOn,
   type CredentialOf,
+  DetachedFetches,
   type HostImages,
   type Images,
   Prefetcher,
@@ -138,7 +138,7 @@ function handOffsOf(session: AgentSession): HandOffSession {
     },
     isLeaseValid: () => session.isLeaseValid(),
     leaseLeftMs: () => session.leaseLeftMs(),
-    leaving: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
+    noteLeaving: (hostUid, runnerSession) => session.noteRunnerGone(hostUid, runnerSession),
   };
 }
 
@@ -167,12 +167,12 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const dispatcher = new RunnerDispatcher({
     ...{ clock, log, signer, operationState: (id) => session.operationState(id) },
     handOffs: handOffsOf(session),
-    tellLog: (log) => session.reportStepLog(log),
+    reportLog: (log) => session.reportStepLog(log),
     limits: defaultDispatcherLimits,
   });
   const watch = new NetbootWatch({
     clock,
-    memory: session.bootMemory,
+    memory: session.bootState,
     publish: (hostUid, unexpectedNetboot) => session.reportFacts(hostUid, { unexpectedNetboot }),
     limits: config.netboots,
   });
@@ -182,7 +182,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   return {
     session,
     gateway: makeGateway(parts, session, dispatcher, discovery, { tracer, consoles }),
-    bootMemory: () => withDiscovery(session.bootMemory(), discovery),
+    bootMemory: () => withDiscovery(session.bootState(), discovery),
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
     ...bootReceivers({ watch, power, dispatcher, proofs, tracer, faults }),
     proofs,
@@ -193,7 +193,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     }),
     start: async () => {
       const work = await loadWork();
-      const hearing = hearingBoots(consoles, shared, drivers, session);
+      const hearing = followConsoles(consoles, shared, drivers, session);
       const executor = makeExecutor(work, parts, drivers, dispatcher, proofs, session, hearing);
       await session.start(executor, power);
     },
@@ -229,7 +229,7 @@ function bootObservers(
 ) {
   const faults = new AgentNetworkFaults({
     clock,
-    tell: (list) => session().reportNetworkFaults(list),
+    report: (list) => session().reportNetworkFaults(list),
     limits: defaultNetworkFaultLimits,
   });
   const tracer = new BootTracer({
@@ -257,7 +257,7 @@ function bootObservers(
  * Hears the console of each host that is switched on to boot. The operation that switched it has
  * just verified the identity of its BMC.
  */
-function hearingBoots(
+function followConsoles(
   consoles: BootConsoles,
   shared: SharedConsoles,
   drivers: BmcDrivers,
@@ -272,7 +272,7 @@ function hearingBoots(
       const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
       if (endpoint === undefined) return undefined;
       const breakOff = new AbortController();
-      const driver = drivers.driver(endpoint, { giveWay: () => breakOff.abort() });
+      const driver = drivers.driver(endpoint, { preempt: () => breakOff.abort() });
       return driver.openConsole?.(hear, AbortSignal.any([signal, breakOff.signal]));
     };
     const { hostUid } = grant;
@@ -315,8 +315,8 @@ function makeDiscovery(
 ): AgentDiscovery {
   return new AgentDiscovery({
     ...{ clock, random, log },
-    tell: (finding) => wired().session.reportDiscovered(finding),
-    onHostFound: (hostUid, foundMs) => wired().dispatcher.sawElsewhere(hostUid, foundMs),
+    report: (finding) => wired().session.reportDiscovered(finding),
+    onHostFound: (hostUid, foundMs) => wired().dispatcher.noteBootedElsewhere(hostUid, foundMs),
   });
 }
 
@@ -333,8 +333,8 @@ function deploymentImages(
   const credential: CredentialOf = async (...args) => session().credential(...args);
   const shared = { clock, log, images: hostImages, credential };
   const netboots = new NetbootImages({ ...shared, architecture });
-  const tell = (image: agent.ImagePrefetched): void => session().reportPrefetched(image);
-  const prefetch = new Prefetcher({ ...shared, tell });
+  const report = (image: agent.ImagePrefetched): void => session().reportPrefetched(image);
+  const prefetch = new Prefetcher({ ...shared, report });
   const onNetboots: SessionOptions['onNetboots'] = (all) => netboots.want([...all.values()]);
   const stop = (): void => {
     netboots.stop();
@@ -349,7 +349,7 @@ function makeExecutor(
   drivers: BmcDrivers,
   orders: RunnerDispatcher,
   proofs: Proofs,
-  { bootMemory }: Pick<AgentSession, 'bootMemory'>,
+  { bootState: bootMemory }: Pick<AgentSession, 'bootState'>,
   onSwitchedOn: ExecutorParts['onSwitchedOn'],
 ): Executor {
   const { bootProfiles = [] } = config;
@@ -360,7 +360,7 @@ function makeExecutor(
     return found ?? { problem: unknownProfile(name, bootProfiles) };
   };
   const phoneHomePath = (deploymentId: DeploymentId) => proofs.phoneHomePath(deploymentId);
-  const carriedOn = new CarriedOn();
+  const carriedOn = new DetachedFetches();
   return createExecutor({
     ...{ drivers, orders, clock, log, bootFirmware },
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
@@ -410,10 +410,10 @@ function makeGateway(
         const traced = bootTrace === undefined ? {} : { bootTrace };
         session.reportFacts(hostUid, { runnerReady, ...traced });
       },
-      runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
+      runnerGone: (hostUid, runnerSession) => session.noteRunnerGone(hostUid, runnerSession),
       runnerRefused: (hostUid, operationId, message) => {
         tracer.addRefusal(operationId, message);
-        session.runnerRefused(hostUid, operationId, message);
+        session.reportRunnerRefused(hostUid, operationId, message);
       },
     },
     ...(imageEndpoint === undefined ? {} : { imageEndpoint }),

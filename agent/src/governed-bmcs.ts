@@ -5,7 +5,7 @@ import {
   type GovernedCalls,
   Governor,
   Governors,
-  type ReadOnlyUse,
+  type PreemptibleUse,
 } from '@rackwright/bmc';
 import type { Clock, Exec, HttpClient, Log, Names, Udp, WebClient } from '@rackwright/platform';
 import type { AgentConfig } from './config.ts';
@@ -66,7 +66,7 @@ export function createBmcDrivers(
   };
 }
 
-function governedFor(governor: Governor, readOnly: ReadOnlyUse): GovernedCalls {
+function governedFor(governor: Governor, readOnly: PreemptibleUse): GovernedCalls {
   return {
     run: (credential, act, rest, signal) => governor.run(credential, act, rest, signal, readOnly),
   };

@@ -1,4 +1,4 @@
-import { problemIn, value } from '@rackwright/platform';
+import { problemIn, valid } from '@rackwright/platform';
 import { checkConfig } from '@rackwright/platform/config';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from './config.ts';
@@ -135,7 +135,7 @@ describe('the sockets that were handed over', () => {
   test('may be of one interface, or none, where one address is given', () => {
     for (const some of [handed(), handed('eth7')]) {
       const none = { served: [], awaited: [], closed: [] };
-      expect(divideInterfaces(one, some, anywhere)).toEqual(value(none));
+      expect(divideInterfaces(one, some, anywhere)).toEqual(valid(none));
     }
     expect(problemIn(divideInterfaces(one, handed('eth1', 'eth2'), anywhere))).toContain(
       'is enabled for 2 interfaces, and hosts are told of one serverAddress',
@@ -145,22 +145,22 @@ describe('the sockets that were handed over', () => {
   test('serve the interfaces that they are of', () => {
     const division = divideInterfaces(listed, handed('eth2.7', 'eth1'), anywhere);
     const { interfaces: served } = listed;
-    expect(division).toEqual(value({ served, awaited: [], closed: [] }));
+    expect(division).toEqual(valid({ served, awaited: [], closed: [] }));
   });
 
   test('may lack those of an interface that is not there yet', () => {
     const division = divideInterfaces(listed, handed('eth2.7'), nowhere);
     const served = [listed.interfaces[1]];
-    expect(division).toEqual(value({ served, awaited: ['eth1'], closed: [] }));
+    expect(division).toEqual(valid({ served, awaited: ['eth1'], closed: [] }));
   });
 
   test('the sockets of one interface are served when another comes without its own', () => {
     const some = handed('eth1');
     const served = [listed.interfaces[0]];
     const before = divideInterfaces(listed, some, (name) => name === 'eth1');
-    expect(before).toEqual(value({ served, awaited: ['eth2.7'], closed: [] }));
+    expect(before).toEqual(valid({ served, awaited: ['eth2.7'], closed: [] }));
     const after = divideInterfaces(listed, some, anywhere);
-    expect(after).toEqual(value({ served, awaited: [], closed: ['eth2.7'] }));
+    expect(after).toEqual(valid({ served, awaited: [], closed: ['eth2.7'] }));
     expect(closedText('eth2.7')).toContain('systemctl status rackwright-agent@eth2.7.socket');
   });
 

@@ -8,7 +8,7 @@
  * I2 An interface that is absent, or whose sockets could not be opened, does not delay the others:
  *    they are served, and the absent one is served after the agent's next start.
  */
-import { bad, type ConfigReader, type Read, value } from '@rackwright/platform';
+import { type ConfigReader, invalid, type Read, valid } from '@rackwright/platform';
 import { optional } from '@rackwright/platform/config';
 import type { BootInterface } from './boot/index.ts';
 import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
@@ -119,8 +119,8 @@ export function divideInterfaces(
   isThere: (name: string) => boolean,
 ): Read<Division> {
   if (interfaces.length === 0) {
-    if (handedOver.interfaces <= 1) return value({ served: [], awaited: [], closed: [] });
-    return bad(
+    if (handedOver.interfaces <= 1) return valid({ served: [], awaited: [], closed: [] });
+    return invalid(
       `rackwright-agent@INTERFACE.socket is enabled for ${handedOver.interfaces} interfaces, ` +
         'and hosts are told of one serverAddress: list them under "interfaces", each with the ' +
         'address that this machine has there, or disable the others',
@@ -128,7 +128,7 @@ export function divideInterfaces(
   }
   const stranger = handedOver.names.find((name) => !interfaces.some((one) => one.name === name));
   if (stranger !== undefined) {
-    return bad(
+    return invalid(
       `rackwright-agent@${stranger}.socket is enabled, and interfaces has no entry for it: add ` +
         'one with the address that this machine has there, or disable that socket',
     );
@@ -137,10 +137,10 @@ export function divideInterfaces(
   const rest = interfaces.filter((one) => !served.includes(one)).map(({ name }) => name);
   const awaited = rest.filter((name) => !isThere(name));
   const closed = rest.filter(isThere);
-  if (served.length > 0) return value({ served, awaited, closed });
+  if (served.length > 0) return valid({ served, awaited, closed });
   const [first] = closed;
-  if (first !== undefined) return bad(closedText(first));
-  return bad(`there is no interface ${rest.join(', ')} on this machine yet`);
+  if (first !== undefined) return invalid(closedText(first));
+  return invalid(`there is no interface ${rest.join(', ')} on this machine yet`);
 }
 
 /**

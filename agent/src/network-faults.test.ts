@@ -14,7 +14,7 @@ beforeEach(() => {
   told = [];
   const { clock } = time.open();
   const tell = (list: agent.NetworkFaults) => told.push(list);
-  faults = new AgentNetworkFaults({ clock, tell, limits: defaultNetworkFaultLimits });
+  faults = new AgentNetworkFaults({ clock, report: tell, limits: defaultNetworkFaultLimits });
 });
 
 const { spacingMs, declinedMs, exhaustedMs, ofTypeMax } = defaultNetworkFaultLimits;

@@ -36,7 +36,7 @@ export const defaultNetworkFaultLimits: NetworkFaultLimits = {
 export interface NetworkFaultParts {
   readonly clock: Pick<Clock, 'suspendAwareMs' | 'after'>;
   /** Into the open session; nothing without one. */
-  readonly tell: (faults: agent.NetworkFaults) => void;
+  readonly report: (faults: agent.NetworkFaults) => void;
   readonly limits: NetworkFaultLimits;
 }
 
@@ -117,7 +117,7 @@ export class AgentNetworkFaults {
     this.#reported = create(agent.NetworkFaultsSchema);
     this.#reportedAtMs = this.#parts.clock.suspendAwareMs();
     this.#reported = this.#list();
-    this.#parts.tell(this.#reported);
+    this.#parts.report(this.#reported);
   }
 
   stop(): void {
@@ -151,16 +151,16 @@ export class AgentNetworkFaults {
     const sinceMs = clock.suspendAwareMs() - this.#reportedAtMs;
     this.#timer = clock.after(Math.max(0, limits.spacingMs - sinceMs), () => {
       this.#timer = undefined;
-      this.#tell();
+      this.#report();
     });
   }
 
-  #tell(): void {
+  #report(): void {
     const list = this.#list();
     if (equals(agent.NetworkFaultsSchema, list, this.#reported)) return;
     this.#reported = list;
     this.#reportedAtMs = this.#parts.clock.suspendAwareMs();
-    this.#parts.tell(list);
+    this.#parts.report(list);
   }
 
   /** In an order of its own, so that seeing one again changes nothing. */

@@ -71,7 +71,7 @@ export interface PowerSyncParts {
     AgentSession,
     'credential' | 'isBusy' | 'reportFactsOnce' | 'reportPowerDigest'
   >;
-  readonly orders: Pick<RunnerDispatcher, 'isAway' | 'sawOff'>;
+  readonly orders: Pick<RunnerDispatcher, 'isAway' | 'noteOff'>;
   readonly limits?: PowerSyncLimits;
 }
 
@@ -232,7 +232,7 @@ export class PowerSync implements PowerReadings {
       this.#parts.log.debug({ hosts: this.#due.size }, 'power sync takes longer than its period');
       return;
     }
-    this.#tellDigest();
+    this.#reportDigest();
     this.#beginRound();
   }
 
@@ -277,7 +277,7 @@ export class PowerSync implements PowerReadings {
     }
     const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
     if (endpoint === undefined) return undefined;
-    target.driver = drivers.driver(endpoint, { giveWay: () => target.abort?.abort() });
+    target.driver = drivers.driver(endpoint, { preempt: () => target.abort?.abort() });
     target.driverVersion = credential.version;
     return target.driver;
   }
@@ -313,13 +313,13 @@ export class PowerSync implements PowerReadings {
         target.silence = undefined;
         target.readInRound = this.#round;
         target.power = outcome.on;
-        this.#tell(
+        this.#report(
           target,
           outcome.on,
           { reachable: true, trouble: agent.BmcTrouble.UNSPECIFIED },
           hardwareNews(target, outcome.hardware),
         );
-        if (!outcome.on) this.#parts.orders.sawOff(target.wantedHost.hostUid);
+        if (!outcome.on) this.#parts.orders.noteOff(target.wantedHost.hostUid);
         return;
       case 'trouble':
         this.#noteTrouble(target, outcome.trouble, outcome.message);
@@ -338,11 +338,11 @@ export class PowerSync implements PowerReadings {
     if (silent && reads + 1 < silentReadsMax && lastedMs < silentMs) return;
     const since = timestampFromMs(Math.round(clock.nowMs() - (silent ? lastedMs : 0)));
     const text = boundText(message, messageBytesMax);
-    this.#tell(target, undefined, { reachable: !silent, trouble, message: text, since });
+    this.#report(target, undefined, { reachable: !silent, trouble, message: text, since });
   }
 
   /** Reports power and health as far as they differ from the last report (P6). */
-  #tell(
+  #report(
     target: Target,
     power: boolean | undefined,
     bmcHealth: Pick<agent.BmcHealth, 'trouble'> & MessageInitShape<typeof agent.BmcHealthSchema>,
@@ -370,7 +370,7 @@ export class PowerSync implements PowerReadings {
     session.reportFactsOnce(hostUid, news);
   }
 
-  #tellDigest(): void {
+  #reportDigest(): void {
     const { session, clock } = this.#parts;
     const hosts = [...this.#targets.values()].map(({ wantedHost, readInRound, power }) =>
       create(agent.HostPowerStateSchema, {

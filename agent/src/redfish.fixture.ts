@@ -107,7 +107,7 @@ export function startExecutor(
   const context: OperationContext = {
     signal: new AbortController().signal,
     begin: async () => {},
-    continuing: () => {},
+    reportProgress: () => {},
     credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
     isLeaseValid: leaseValid,
     leaseLeftMs: () => 9_000,

@@ -24,7 +24,7 @@ import {
   ConsoleViews,
   createAgentService,
   PrefetchProgress,
-  Quotas,
+  ReadPaces,
   StepLogs,
 } from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identifyAudited } from './audit/index.ts';
@@ -33,7 +33,7 @@ import type { ControlPlaneConfig } from './config.ts';
 import { Discovery, type DiscoveryDependencies } from './discovery/index.ts';
 import { EventSinks } from './events/index.ts';
 import { FleetView } from './fleet-view/index.ts';
-import { Following } from './following/index.ts';
+import { StoreFollower } from './following/index.ts';
 import { createSessionRegistry, Hosts, readFleet } from './host/index.ts';
 import {
   createSessionTrust,
@@ -199,7 +199,7 @@ function openAccessFor(
   platform: Platform,
   { adminTokenSha256, secrets }: Identity,
   store: StateStore,
-  following: Following,
+  following: StoreFollower,
   audit: AuditTrail,
 ): Access {
   const web = platform.oidcWebClient;
@@ -256,7 +256,7 @@ function makeParts(
   const audit = createAuditTrail({ ...platform, store });
   const { resyncIntervalMs, sessions: timing } = config;
   const { retryDelayMs } = config.engine;
-  const following = new Following({ ...platform, store, retryDelayMs });
+  const following = new StoreFollower({ ...platform, store, retryDelayMs });
   const secretsKeeper = new SecretsKeeper({
     ...{ ...platform, store, following, replicaId, isShared: store.isShared, resyncIntervalMs },
     ...{ secrets: identity.secrets, source: identity.secretsKeySource },
@@ -463,7 +463,7 @@ function serveAgents(
   identity: Identity,
   services: readonly BoundService[],
 ): Promise<RpcServer> {
-  const quotas = new Quotas(config.agents.limits, platform.clock);
+  const quotas = new ReadPaces(config.agents.limits, platform.clock);
   return serve({
     ...platform,
     ...config.agents,

@@ -16,7 +16,7 @@ export { parseConfig } from './config.ts';
 export { type ControlPlane, startControlPlane } from './control-plane.ts';
 export { Discovery } from './discovery/index.ts';
 export { FleetView } from './fleet-view/index.ts';
-export { Following } from './following/index.ts';
+export { StoreFollower } from './following/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {
   createSessionRegistry,

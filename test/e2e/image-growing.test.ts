@@ -82,7 +82,7 @@ async function provision(port: number, signal: AbortSignal) {
   const pause = (): Promise<void> => new Promise((resolve) => void clock.after(20, resolve));
   const parts = {
     ...{ unxz, hashes: nodeHashes(), limits: { emptyBreaksMax: 1_000, breaksMax: 1_000, pause } },
-    mayBegin: async () => ({ kind: 'granted' }) as const,
+    requestBegin: async () => ({ kind: 'granted' }) as const,
   };
   const file = { sha256: hexOf(digest), sizeBytes: image.length };
   const target = { open, sizeBytes: diskBytes, blockBytes: 512 };

@@ -23,7 +23,7 @@ import { IdentityFiles, join as joinRack } from '@rackwright/agent';
 import { type CleaningPolicySchema, type Host, HostGoal } from '@rackwright/messages';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { connect, operatorClients } from '@rackwright/rpc';
-import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
+import { type BootNetwork, type SiteDhcpServer, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts } from '@rackwright/sim/loopback';
 import { arm, armedFile, type Crash, runnerWordOf, type Victim } from './crash.ts';
 import { endProcessesOf } from './leftovers.ts';
@@ -104,7 +104,7 @@ export class Rack {
   #stopping = false;
   #clients: ReturnType<typeof clientsOf> | undefined;
   #replicaClients: ReturnType<typeof clientsOf> | undefined;
-  #leaseGiver: LeaseGiver | undefined;
+  #leaseGiver: SiteDhcpServer | undefined;
 
   private constructor(options: RackOptions, ports: Ports) {
     this.#options = options;

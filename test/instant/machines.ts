@@ -50,7 +50,7 @@ export function instantExecutor(machines: InstantMachines): Executor {
       return execute(machines, operation, context);
     },
     resume: () => 'interrupted',
-    ended: () => {},
+    noteReportDurable: () => {},
     forgetHost: () => Promise.resolve(),
   };
 }
@@ -93,7 +93,7 @@ async function setPower(
   if (order.on !== true) {
     await context.closeGrants();
     const runner = runners.get(hostUid);
-    if (runner !== undefined) session().runnerGone(hostUid, runner);
+    if (runner !== undefined) session().noteRunnerGone(hostUid, runner);
     return;
   }
   await context.openGrant({ macs: order.bootMacs, expiresAtMs: clock.nowMs() + 60_000 });

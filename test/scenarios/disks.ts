@@ -22,7 +22,7 @@ import {
   eraseDevicesMetadata,
   fileDisks,
   fileMachine,
-  type StepEnd,
+  type StepResult,
 } from '@rackwright/runner';
 
 const clock = nodeClock();
@@ -58,7 +58,7 @@ export class FileHost {
   }
 
   /** Lets the runner erase what is planned; disks that were refused are in the order too. */
-  async erase(decisions: readonly ScopeDecision[]): Promise<StepEnd> {
+  async erase(decisions: readonly ScopeDecision[]): Promise<StepResult> {
     const metadata = decisions.some(
       (decision) => decision.kind === 'inScope' && decision.method === 'metadataOnly',
     );
@@ -87,10 +87,10 @@ export class FileHost {
       log: quietLog,
       crashPoint: () => {},
       signal: new AbortController().signal,
-      progress: () => {},
-      stage: () => Promise.resolve(),
-      output: () => {},
-      mayBegin: async () => ({ kind: 'granted' }),
+      reportProgress: () => {},
+      recordStage: () => Promise.resolve(),
+      reportOutput: () => {},
+      requestBegin: async () => ({ kind: 'granted' }),
       verdictSwitchedOff: false,
       runnerVersion: '0.0.0',
       hostName: 'h1',

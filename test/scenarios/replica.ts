@@ -10,12 +10,12 @@ import {
   defaultSessionTiming,
   defaultTiming,
   FleetView,
-  Following,
   freezeShared,
   Hosts,
   RackSession,
   reservedValues,
   type SessionDependencies,
+  StoreFollower,
   sharedBySessions,
 } from '@rackwright/controlplane';
 import {
@@ -151,7 +151,7 @@ export class Replica {
   /** The store as this replica reaches it. */
   readonly store: StateStore;
   readonly clock: Clock;
-  readonly following: Following;
+  readonly following: StoreFollower;
   readonly #process: SimProcess;
   readonly #sessions: Sessions;
   #session: RackSession | undefined;
@@ -162,7 +162,7 @@ export class Replica {
     process: SimProcess,
     sessions: Sessions,
     storeCalls: MemoryCall[],
-    following: Following,
+    following: StoreFollower,
   ) {
     this.#process = process;
     this.#sessions = sessions;
@@ -195,7 +195,7 @@ export class Replica {
     const shared = { ...parts, replicaId: asReplicaId(replicaId) };
     freezeShared(store);
     const { retryDelayMs } = defaultTiming;
-    const following = new Following({ ...shared, retryDelayMs });
+    const following = new StoreFollower({ ...shared, retryDelayMs });
     const fleetView = new FleetView({ ...shared, retryDelayMs });
     const registry = createSessionRegistry();
     const hosts = new Hosts({

@@ -15,11 +15,11 @@ import {
   defaultSessionTiming,
   defaultTiming,
   FleetView,
-  Following,
   freezeShared,
   Hosts,
   Pools,
   resolveWith,
+  StoreFollower,
 } from '@rackwright/controlplane';
 import {
   ApiFailure,
@@ -129,7 +129,7 @@ export class ControlPlaneReplica {
     const web = simHooks(this.#view, process, this.#options.onCalled);
     const callWebhook = createWebhookCaller({ ...shared, web });
     const { retryDelayMs } = defaultTiming;
-    const following = new Following({ ...shared, retryDelayMs });
+    const following = new StoreFollower({ ...shared, retryDelayMs });
     process.whenKilled(() => following.stop());
     const fleetView = new FleetView({ ...shared, retryDelayMs });
     process.whenKilled(() => fleetView.stop());

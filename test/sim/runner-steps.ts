@@ -3,7 +3,7 @@
  * itself, and one that writes an image as far as a simulated disk can tell.
  */
 import { RerunClass } from '@rackwright/messages';
-import type { Step, StepContext, StepEnd } from '@rackwright/runner';
+import type { Step, StepContext, StepResult } from '@rackwright/runner';
 import type { Chance } from './chance.ts';
 import type { DiskImage, SimDrive } from './drives.ts';
 
@@ -63,7 +63,7 @@ export function imageStep(around: StepSurroundings): Step {
 const noRootDisk = 0.03;
 
 /** In two halves, so that a death between them leaves a part. */
-async function writeImage(context: StepContext, around: StepSurroundings): Promise<StepEnd> {
+async function writeImage(context: StepContext, around: StepSurroundings): Promise<StepResult> {
   const { chance, begins, drive, writeImage: write } = around;
   context.crashPoint('runner.begun');
   begins(imageStepName);
@@ -78,7 +78,7 @@ async function writeImage(context: StepContext, around: StepSurroundings): Promi
   }
   // The image is read before its first byte is written, which may take its time (R11).
   await pause(context, chance.around(500));
-  const may = await context.mayBegin();
+  const may = await context.requestBegin();
   if (may.kind !== 'granted') return untouched('cancelled', `it may not begin: ${may.kind}`);
   for (const whole of [false, true]) {
     if (whole && !(await comesWhole(context, around, image))) {
@@ -96,11 +96,11 @@ async function writeImage(context: StepContext, around: StepSurroundings): Promi
   return { result: { kind: 'complete' } };
 }
 
-function failed(type: 'writeError' | 'cancelled', message: string): StepEnd {
+function failed(type: 'writeError' | 'cancelled', message: string): StepResult {
   return { result: { kind: 'failed', type, message } };
 }
 
-function untouched(type: 'noRootDisk' | 'cancelled', message: string): StepEnd {
+function untouched(type: 'noRootDisk' | 'cancelled', message: string): StepResult {
   return { result: { kind: 'failed', type, message, disksUntouched: true } };
 }
 

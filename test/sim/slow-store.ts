@@ -106,7 +106,7 @@ export function slowStore(
       write(() => inner.delete(key, expected, writeId), key, writeId),
     watch: (from, prefix, signal) => inner.watch(from, prefix, signal),
     history: (key) => read(() => inner.history(key)),
-    past: (key, limit, from) => read(() => inner.past(key, limit, from)),
+    historyBackwards: (key, limit, from) => read(() => inner.historyBackwards(key, limit, from)),
     log: inner.log,
     latestRevision: () => read(() => inner.latestRevision()),
     presentRevision: () => read(() => inner.presentRevision()),

@@ -1,7 +1,7 @@
 /** What the boot path gives to hosts of deployments, over real HTTP. */
 
 import { asMac } from '@rackwright/dhcp';
-import { value } from '@rackwright/platform';
+import { valid } from '@rackwright/platform';
 import { nodeClock, nodeHttp } from '@rackwright/platform/node';
 import { quietLog } from '@rackwright/platform/testing';
 import { afterEach, expect, test } from 'vitest';
@@ -41,7 +41,7 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
     ...{ clock: nodeClock(), log: { ...quietLog, warn: note }, deploys },
     bootGate: () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const,
   };
-  const bootOf = () => value({ loaders: {}, kernelArguments: [] });
+  const bootOf = () => valid({ loaders: {}, kernelArguments: [] });
   const scripts = new BootScripts({ ...parts, bootOf, runner: { ...runner, kernelArguments: [] } });
   const listening = await startHttp(
     nodeHttp(),
@@ -159,7 +159,7 @@ test('U-Boot gets the image of a host without a disk, unless it could not boot i
       netboot: () => boot,
       seedFile: () => undefined,
     };
-    const bootOf = () => value({ loaders: {}, kernelArguments: [] });
+    const bootOf = () => valid({ loaders: {}, kernelArguments: [] });
     const runner = { ...names, agentPort: 1, fingerprint: '', kernelArguments: [] };
     return new BootScripts({ clock: nodeClock(), log, bootGate, bootOf, runner, deploys });
   };

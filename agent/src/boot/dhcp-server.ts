@@ -124,7 +124,7 @@ export class DhcpServer {
       case 'silence':
         return;
       case 'otherAnswer':
-        return this.#hearOther(read);
+        return this.#noteOtherServer(read);
       case 'asked': {
         const request = this.#raspberryPis.recognise(read.request);
         // Our own broadcasts arrive here as well.
@@ -234,7 +234,7 @@ export class DhcpServer {
   }
 
   /** Only an answer to our question counts; other packets are ignored. */
-  #hearOther({ packet, server, address }: OtherAnswer): void {
+  #noteOtherServer({ packet, server, address }: OtherAnswer): void {
     const { plan, serverAddress } = this.#parts.settings;
     if (server === serverAddress || !subnetHas(plan.subnet, address)) return;
     const isAnswer = packet.transactionId === this.#asked?.transactionId;

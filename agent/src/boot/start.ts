@@ -9,14 +9,14 @@
 import type { Mac } from '@rackwright/dhcp';
 import type { HostUid } from '@rackwright/messages';
 import {
-  bad,
   type Clock,
   type Disk,
   type Http,
+  invalid,
   type Log,
   type Read,
   type Udp,
-  value,
+  valid,
 } from '@rackwright/platform';
 import { type BootEvent, BootEvents } from './boot-events.ts';
 import {
@@ -297,7 +297,7 @@ function bootOfHost(
   const name = bootProfileOf(memory(), mac);
   const rack = { loaders, profiles, kernelArguments: runner.kernelArguments };
   const choice = chooseBoot(rack, name);
-  return choice === undefined ? bad(unknownProfile(name ?? '', profiles)) : value(choice);
+  return choice === undefined ? invalid(unknownProfile(name ?? '', profiles)) : valid(choice);
 }
 
 function hostUidOf(memory: BootMemory, mac: Mac, nowMs: number): HostUid | undefined {

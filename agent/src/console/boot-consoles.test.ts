@@ -1,5 +1,5 @@
 /** Which consoles are heard, and for how long. */
-import { type BmcResult, failed, type HearConsole, transient } from '@rackwright/bmc';
+import { type BmcResult, failed, type OnConsoleOutput, transient } from '@rackwright/bmc';
 import { quietLog } from '@rackwright/platform/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { TestClock } from '../session/testing/clock.ts';
@@ -8,7 +8,7 @@ import type { OpenConsole } from './shared-consoles.ts';
 
 let time: TestClock;
 let consoles: BootConsoles;
-let hear: HearConsole;
+let hear: OnConsoleOutput;
 let opens: number;
 let closes: number;
 

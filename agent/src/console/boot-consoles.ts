@@ -8,7 +8,7 @@
  *    use, or the BMC does other work, it tries again.
  * C3 Bounded: consoles at once, tries, and what is kept of each.
  */
-import type { BmcConsole, HearConsole } from '@rackwright/bmc';
+import type { BmcConsole, OnConsoleOutput } from '@rackwright/bmc';
 import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { Screen } from './screen.ts';
@@ -111,7 +111,7 @@ export class BootConsoles {
     const { log } = this.#parts;
     const { boot, screen, abort } = heard;
     heard.tries += 1;
-    const hear: HearConsole = (bytes) => screen.write(bytes);
+    const hear: OnConsoleOutput = (bytes) => screen.write(bytes);
     const opened = await heard.open(hear, abort.signal);
     if (opened === undefined) return;
     if (opened.kind === 'ok') {

@@ -1,5 +1,5 @@
 /** One console for all its viewers. */
-import { type BmcResult, failed, type HearConsole } from '@rackwright/bmc';
+import { type BmcResult, failed, type OnConsoleOutput } from '@rackwright/bmc';
 import fc from 'fast-check';
 import { beforeEach, expect, test } from 'vitest';
 import { Scrollback } from './scrollback.ts';
@@ -10,7 +10,7 @@ const never = new AbortController().signal;
 
 let consoles: SharedConsoles;
 let bootToken: string | undefined;
-let machine: HearConsole;
+let machine: OnConsoleOutput;
 let opens: number;
 let closes: number;
 let endIt: () => void;

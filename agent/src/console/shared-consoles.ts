@@ -6,7 +6,7 @@
  *    Bounded: bytes of each host, and hosts.
  * S3 The token of a boot, which a kernel shows with its command line, reaches nobody.
  */
-import { type BmcConsole, type BmcResult, type HearConsole, transient } from '@rackwright/bmc';
+import { type BmcConsole, type BmcResult, type OnConsoleOutput, transient } from '@rackwright/bmc';
 import type { HostUid } from '@rackwright/messages';
 import { MaskedStream } from './masked.ts';
 import { Scrollback } from './scrollback.ts';
@@ -16,7 +16,7 @@ import { Scrollback } from './scrollback.ts';
  * none.
  */
 export type OpenConsole = (
-  hear: HearConsole,
+  hear: OnConsoleOutput,
   signal: AbortSignal,
 ) => Promise<BmcResult<BmcConsole>> | undefined;
 
@@ -39,7 +39,7 @@ interface KeptConsole {
 }
 
 interface OpenConnection {
-  readonly observers: Set<HearConsole>;
+  readonly observers: Set<OnConsoleOutput>;
   readonly abort: AbortController;
   readonly opening: Promise<BmcResult<BmcConsole>>;
 }
@@ -84,7 +84,7 @@ export class SharedConsoles {
   hear(
     hostUid: HostUid,
     open: OpenConsole,
-    hear: HearConsole,
+    hear: OnConsoleOutput,
     signal: AbortSignal,
   ): Promise<BmcResult<BmcConsole>> | undefined {
     const shared = this.#open.get(hostUid) ?? this.#openNow(hostUid, open);
@@ -97,7 +97,7 @@ export class SharedConsoles {
 
   #openNow(hostUid: HostUid, open: OpenConsole): OpenConnection | undefined {
     this.bootBegins(hostUid);
-    const [observers, abort] = [new Set<HearConsole>(), new AbortController()];
+    const [observers, abort] = [new Set<OnConsoleOutput>(), new AbortController()];
     const opening = open((bytes) => {
       const { scrollback, masked } = this.#keptOf(hostUid);
       const shown = masked.take(bytes);
@@ -113,11 +113,11 @@ export class SharedConsoles {
   async #join(
     hostUid: HostUid,
     shared: OpenConnection,
-    hear: HearConsole,
+    hear: OnConsoleOutput,
     signal: AbortSignal,
   ): Promise<BmcResult<BmcConsole>> {
     // A new function each time: the same caller may hear twice.
-    const own: HearConsole = (bytes) => hear(bytes);
+    const own: OnConsoleOutput = (bytes) => hear(bytes);
     shared.observers.add(own);
     const left = Promise.withResolvers<void>();
     const leave = (): void => {

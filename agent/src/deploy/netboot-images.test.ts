@@ -44,7 +44,7 @@ function setUp() {
       digests: [digest],
       giveBackSlot: () => void (world.slots -= 1),
       ...{ isWhole: async () => !lost.delete(name), doubt: () => {} },
-      ...{ whole: Promise.resolve(), anew: new AbortController().signal },
+      ...{ whole: Promise.resolve(), restarted: new AbortController().signal },
       release: () => void world.pinned.delete(name),
     };
   };

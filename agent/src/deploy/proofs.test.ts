@@ -89,7 +89,7 @@ test('the call of an older deployment proves nothing once a later one is proved'
 
 test('the call of an older deployment never proves the one that is waited for', async () => {
   const { call, proofs, time } = await setUp();
-  const proved = proofs.whenProved(
+  const proved = proofs.waitUntilProved(
     deploymentIdOf(uid, asRunNumber(4)),
     60_000,
     new AbortController().signal,
@@ -102,10 +102,10 @@ test('the call of an older deployment never proves the one that is waited for', 
 test('a waiter hears of a proof at once, and of one that came before as well', async () => {
   const { call, proofs } = await setUp();
   const { signal } = new AbortController();
-  const proved = proofs.whenProved(deploymentIdOf(uid, asRunNumber(4)), 60_000, signal);
+  const proved = proofs.waitUntilProved(deploymentIdOf(uid, asRunNumber(4)), 60_000, signal);
   await call(4);
   expect(await proved).toBe(true);
-  expect(await proofs.whenProved(deploymentIdOf(uid, asRunNumber(4)), 0, signal)).toBe(true);
+  expect(await proofs.waitUntilProved(deploymentIdOf(uid, asRunNumber(4)), 0, signal)).toBe(true);
 });
 
 test('a proof that cannot be written to disk does not count', async () => {

@@ -124,7 +124,11 @@ export class Proofs {
   }
 
   /** Resolves with whether it is proved, when it is, after `waitMs`, or when aborted. */
-  whenProved(deploymentId: DeploymentId, waitMs: number, signal: AbortSignal): Promise<boolean> {
+  waitUntilProved(
+    deploymentId: DeploymentId,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     if (this.isProved(deploymentId) || signal.aborted) {
       return Promise.resolve(this.isProved(deploymentId));
     }

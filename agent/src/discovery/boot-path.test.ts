@@ -33,7 +33,7 @@ async function startSite(): Promise<Site> {
   const mailbox = await openMailbox();
   const discovery = new AgentDiscovery({
     ...{ clock: nodeClock(), random: nodeRandom(), log: quietLog },
-    tell: () => undefined,
+    report: () => undefined,
   });
   const policy = { generation: 1n, enabled: true, bootsMax, bootsPerHourMax: 100 };
   discovery.replace(create(agent.DiscoverySchema, policy));

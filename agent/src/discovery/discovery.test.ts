@@ -25,7 +25,7 @@ function rig(limits: Partial<DiscoveryLimits> = {}, bootsMax = 4, bootsPerHourMa
   const discovery = new AgentDiscovery({
     ...{ clock, random: nodeRandom(), log: quietLog, limits },
     onHostFound: (...found) => hostsFound.push(found),
-    tell: (finding) => told.push(finding),
+    report: (finding) => told.push(finding),
   });
   const policy = (enabled: boolean) =>
     discovery.replace(
@@ -77,7 +77,7 @@ test('no machine boots before the control plane turns discovery on, or after it 
   it.policy(false);
   expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'off' });
   const fresh = new AgentDiscovery({
-    ...{ clock: it.clock, random: nodeRandom(), log: quietLog, tell: () => undefined },
+    ...{ clock: it.clock, random: nodeRandom(), log: quietLog, report: () => undefined },
   });
   expect(fresh.memory()).toBeUndefined();
 });

@@ -54,7 +54,7 @@ export interface DiscoveryParts {
   readonly random: Random;
   readonly log: Log;
   /** Sends into the present session; does nothing while there is none. */
-  readonly tell: (finding: agent.Discovered) => void;
+  readonly report: (finding: agent.Discovered) => void;
   /** Called with a host that a found machine proved to be, and when it was found (wall time). */
   readonly onHostFound?: (hostUid: HostUid, foundMs: number) => void;
   readonly limits?: Partial<DiscoveryLimits>;
@@ -179,7 +179,7 @@ export class AgentDiscovery {
     const boot = this.#byOperation(operationId);
     if (boot === undefined || boot.over) return;
     this.#change(boot, { over: true });
-    const { clock, random, log, tell } = this.#parts;
+    const { clock, random, log, report } = this.#parts;
     const finding = create(agent.DiscoveredSchema, {
       id: randomId(random),
       bootMac: boot.mac,
@@ -194,7 +194,7 @@ export class AgentDiscovery {
       log.warn({ mac: oldest.bootMac }, 'a finding was dropped: too many wait for an answer');
     }
     log.info({ mac: boot.mac, operation: operationId }, 'a machine that is no host was found');
-    tell(finding);
+    report(finding);
     this.#repeatLater();
   }
 
@@ -209,7 +209,7 @@ export class AgentDiscovery {
 
   /** D4 */
   sessionOpened(): void {
-    for (const finding of this.#findings.values()) this.#parts.tell(finding);
+    for (const finding of this.#findings.values()) this.#parts.report(finding);
   }
 
   receiveAnswer({ id, refusal, refused, hostUid }: agent.DiscoveredAnswer): void {

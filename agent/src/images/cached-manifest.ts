@@ -11,7 +11,7 @@ import {
 } from '@rackwright/oci';
 import type { BlobCache } from './blob-cache.ts';
 
-export interface ManifestAsk {
+export interface ManifestRequest {
   readonly cache: BlobCache;
   readonly registry: Pulling;
   readonly repository: string;
@@ -22,7 +22,7 @@ export interface ManifestAsk {
 
 /** The manifest's bytes, pinned; `sizeBytes` when something has named it. */
 export async function cachedManifest(
-  { cache, registry, repository, signal, pinned }: ManifestAsk,
+  { cache, registry, repository, signal, pinned }: ManifestRequest,
   digest: Digest,
   sizeBytes?: number,
 ): Promise<Uint8Array> {

@@ -1,7 +1,7 @@
 import { asRunNumber, deploymentIdOf } from '@rackwright/messages';
 import { digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
-import { CarriedOn } from './carried-on.ts';
+import { DetachedFetches } from './carried-on.ts';
 import type { ComingHostImage } from './host-images.ts';
 
 const deploymentId = deploymentIdOf('u1', asRunNumber(3));
@@ -10,7 +10,7 @@ const blob = { mediaType: 'x', digest: digestOfHex('cd'.repeat(32)), sizeBytes: 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function setUp() {
-  const carriedOn = new CarriedOn();
+  const carriedOn = new DetachedFetches();
   const happened: string[] = [];
   const carry = (name: string) => {
     const whole = Promise.withResolvers<void>();
@@ -18,7 +18,7 @@ function setUp() {
     const coming: ComingHostImage = {
       image: { version: '', disk: { blob, architecture: 'amd64' } },
       ...{ digests: [], giveBackSlot: () => {}, isWhole: async () => true, doubt: () => {} },
-      ...{ whole: whole.promise, anew: anew.signal },
+      ...{ whole: whole.promise, restarted: anew.signal },
       release: () => void happened.push(`${name} released`),
     };
     const end = (): void => void happened.push(`${name} watched no more`);

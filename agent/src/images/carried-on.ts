@@ -29,7 +29,7 @@ export interface CarriedLimit {
   end(): void;
 }
 
-export class CarriedOn {
+export class DetachedFetches {
   readonly #byHost = new Map<HostUid, CarriedFetch>();
 
   /** From now on it is released here, unless a step takes it. */
@@ -49,7 +49,7 @@ export class CarriedOn {
     if (carried === undefined) return undefined;
     const { deploymentId, architecture } = carried.key;
     const isIt = deploymentId === key.deploymentId && architecture === key.architecture;
-    if (!isIt || carried.coming.anew.aborted) {
+    if (!isIt || carried.coming.restarted.aborted) {
       this.#drop(carried);
       return undefined;
     }

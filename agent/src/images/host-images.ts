@@ -88,7 +88,7 @@ export interface ComingHostImage extends PinnedHostImage {
   /** Resolves when it is here whole and proved. Rejects with `OciError`, and never unheard. */
   readonly whole: Promise<void>;
   /** Aborted when the fetch begins anew: the bytes that were read so far are wrong. */
-  readonly anew: AbortSignal;
+  readonly restarted: AbortSignal;
 }
 
 export interface HostImagesParts {
@@ -184,7 +184,7 @@ export class HostImages {
       const doubt = (): void => pinned.forEach((each) => cache.doubt(each));
       const isWhole = () => this.#isWhole(pinned);
       const acts = { giveBackSlot: leave, isWhole, doubt, release };
-      return { image, digests: pinned, whole, anew: anew.signal, ...acts };
+      return { image, digests: pinned, whole, restarted: anew.signal, ...acts };
     } catch (error) {
       release();
       throw error;

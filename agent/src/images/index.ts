@@ -7,7 +7,7 @@ export {
   type BlobCacheParts,
   type BlobFile,
 } from './blob-cache.ts';
-export { type CarriedKey, CarriedOn } from './carried-on.ts';
+export { type CarriedKey, DetachedFetches } from './carried-on.ts';
 export {
   type ComingHostImage,
   defaultRetryDelaysMs,

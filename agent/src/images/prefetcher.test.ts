@@ -47,7 +47,7 @@ function setUp() {
       isHere: (digests) => digests.every((digest) => !cache.gone.has(digest)),
       hasRoom: (bytes) => bytes <= cache.roomBytes,
     },
-    tell: (image) => void told.push(image),
+    report: (image) => void told.push(image),
   });
   return { cache, fetched, images, preferred, time, told, world };
 }

@@ -24,13 +24,13 @@ export interface PrefetcherParts {
   readonly log: Log;
   readonly images: Pick<HostImages, 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'>;
   readonly credential: CredentialOf;
-  readonly tell: (image: agent.ImagePrefetched) => void;
+  readonly report: (image: agent.ImagePrefetched) => void;
 }
 
 /** Longer lists are cut. */
 const imagesMax = 256;
 const retryMs = 60_000;
-const tellAgainMs = 2_000;
+const reportIntervalMs = 2_000;
 const noRoom = 'it had to make room for images that hosts use; it is fetched again once there is';
 
 interface ListedImage {
@@ -88,7 +88,7 @@ export class Prefetcher {
 
   /** F2. */
   sessionOpened(): void {
-    for (const one of this.#listed.values()) this.#tell(one, {}, { always: true });
+    for (const one of this.#listed.values()) this.#report(one, {}, { always: true });
   }
 
   stop(): void {
@@ -122,7 +122,7 @@ export class Prefetcher {
     if (images.isHere(digests)) return reported.done;
     const hasRoom = images.hasRoom(Number(reported.allBytes));
     if (reported.done) {
-      this.#tell(
+      this.#report(
         one,
         { done: false, fetchedBytes: 0n, problem: hasRoom ? '' : noRoom },
         { always: true },
@@ -142,16 +142,16 @@ export class Prefetcher {
       const wanted = await wantedImage(image, architecture, needs, credential);
       if ('type' in wanted) throw new Error(wanted.message);
       one.digests = await images.prefetch(wanted, signal, (progress) =>
-        this.#tell(one, fieldsOf(progress), { always: false }),
+        this.#report(one, fieldsOf(progress), { always: false }),
       );
       this.#prefer();
-      this.#tell(one, { done: true, problem: '' }, { always: true });
+      this.#report(one, { done: true, problem: '' }, { always: true });
     } catch (error) {
       if (signal.aborted) return;
       const problem = errorText(error);
       const fields = { image: image?.reference ?? '' };
       this.#parts.log.warn(fields, 'an image could not be fetched beforehand', error);
-      this.#tell(one, { problem }, { always: true });
+      this.#report(one, { problem }, { always: true });
     }
   }
 
@@ -160,16 +160,16 @@ export class Prefetcher {
     this.#parts.images.prefer([...this.#listed.values()].flatMap(({ digests }) => [...digests]));
   }
 
-  #tell(
+  #report(
     one: ListedImage,
     fields: Partial<agent.ImagePrefetched>,
     { always }: { readonly always: boolean },
   ): void {
     const nowMs = this.#parts.clock.suspendAwareMs();
     one.reported = create(agent.ImagePrefetchedSchema, { ...one.reported, ...fields });
-    if (!always && nowMs - one.reportedAtMs < tellAgainMs) return;
+    if (!always && nowMs - one.reportedAtMs < reportIntervalMs) return;
     one.reportedAtMs = nowMs;
-    this.#parts.tell(one.reported);
+    this.#parts.report(one.reported);
   }
 }
 

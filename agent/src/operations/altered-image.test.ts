@@ -25,7 +25,7 @@ import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import {
   BlobCache,
-  CarriedOn,
+  DetachedFetches,
   defaultAdmissionLimits,
   HostImages,
   waitForAbort,
@@ -81,7 +81,7 @@ async function deploy(
     if (percent >= 75) registry.letGo();
   };
   const context: OperationContext = {
-    ...{ signal: new AbortController().signal, begin: async () => {}, continuing },
+    ...{ signal: new AbortController().signal, begin: async () => {}, reportProgress: continuing },
     credential: () => Promise.reject(new Error('no credential is needed')),
     ...{ isLeaseValid: () => true, leaseLeftMs: () => 9_000, brake: () => undefined },
     ...{ remainingMs: () => 60_000, closeGrants: async () => {} },
@@ -97,7 +97,7 @@ async function deploy(
   };
   const request = create(agent.RunStepSchema, { step: writeImageStep, deployment });
   const operation = create(agent.OperationSchema, { id: 'h/1/2/1', hostUid: 'h' });
-  const ways = { phoneHomePath: () => '', carriedOn: new CarriedOn() };
+  const ways = { phoneHomePath: () => '', carriedOn: new DetachedFetches() };
   const parts = { images, clock, architecture: 'amd64', ...ways } as const;
   const run = async (_: unknown, { signal }: OperationContext): Promise<FinalResult> => {
     const coming = cache.coming(digest);

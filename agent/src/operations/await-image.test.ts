@@ -16,7 +16,7 @@ function setUp(deployment: MessageInitShape<typeof agent.DeploymentSchema> = { i
   const context: OperationContext = {
     signal: stop.signal,
     begin: async () => void (begun += 1),
-    continuing: (progress) => told.push(progress),
+    reportProgress: (progress) => told.push(progress),
     credential: () => Promise.reject(new Error('no secret is needed')),
     isLeaseValid: () => false,
     leaseLeftMs: () => 0,
@@ -30,7 +30,7 @@ function setUp(deployment: MessageInitShape<typeof agent.DeploymentSchema> = { i
   const see = (kind: agent.HostSignKind) => signs.push(create(agent.HostSignSchema, { kind }));
   const waits: { wake: () => void }[] = [];
   const proofs = {
-    whenProved: async (_: string, waitMs: number, signal: AbortSignal) => {
+    waitUntilProved: async (_: string, waitMs: number, signal: AbortSignal) => {
       if (isProved || signal.aborted) return isProved;
       await new Promise<void>((resolve) => {
         waits.push({ wake: resolve });

@@ -12,7 +12,7 @@ import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 
 export interface AwaitImageParts {
-  readonly proofs: Pick<Proofs, 'whenProved' | 'signsSince'>;
+  readonly proofs: Pick<Proofs, 'waitUntilProved' | 'signsSince'>;
   readonly clock: Clock;
 }
 
@@ -34,10 +34,10 @@ export async function awaitImage(
   for (;;) {
     const seen = signs();
     const news = seen.map(({ kind }) => kind).join();
-    if (news !== reported) context.continuing({ step, text: waitsForCall, signs: seen });
+    if (news !== reported) context.reportProgress({ step, text: waitsForCall, signs: seen });
     reported = news;
     const waitMs = Math.max(0, Math.min(context.remainingMs(), pollMs));
-    if (await proofs.whenProved(deployment.id, waitMs, context.signal)) {
+    if (await proofs.waitUntilProved(deployment.id, waitMs, context.signal)) {
       return { kind: 'complete' };
     }
     if (context.signal.aborted) return failure('cancelled', 'It was cancelled.');

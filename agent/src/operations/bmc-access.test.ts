@@ -16,6 +16,6 @@ test.each([
 });
 
 test('a BMC that says when it may be asked again is not asked before', () => {
-  const busy: BmcTransient = { ...refused, reason: 'busy', askAgainMs: 40_000 };
+  const busy: BmcTransient = { ...refused, reason: 'busy', retryAfterMs: 40_000 };
   expect(resultOfBmc(busy)).toMatchObject({ kind: 'retryAfter', delayMs: 40_000 });
 });

@@ -5,7 +5,7 @@ import type {
   BmcTransient,
   ExpectedSystem,
   Firmware,
-  ReadOnlyUse,
+  PreemptibleUse,
 } from '@rackwright/bmc';
 import {
   type agent,
@@ -39,7 +39,7 @@ export interface BmcEndpoint {
 /** The BMCs of the rack: drivers share one governor per address. */
 export interface BmcDrivers {
   /** With `readOnly` its calls give way to every other one. */
-  driver(endpoint: BmcEndpoint, readOnly?: ReadOnlyUse): BmcDriver;
+  driver(endpoint: BmcEndpoint, readOnly?: PreemptibleUse): BmcDriver;
   /** Forgets everything about a BMC. */
   forget(address: string, port: number): void;
   /** Forgets which credentials the BMCs refused: their versions name other passwords now. */
@@ -97,7 +97,7 @@ export function bmcEndpoint(
 }
 
 /** A BMC that is read beside all operations, as the control plane names it. */
-export interface AskedBmc {
+export interface ReadableBmc {
   readonly kind: 'ok';
   readonly bmc: agent.BmcAccess;
   readonly expectedIdentity: WireBmcIdentity | undefined;
@@ -105,11 +105,11 @@ export interface AskedBmc {
 }
 
 /** The BMC with its secret from the session, or why it cannot be read. */
-export function bmcToAsk(
+export function resolveBmc(
   session: { credential(name: string, version: bigint): Credential | undefined },
   bmc: agent.BmcAccess | undefined,
   expectedIdentity: WireBmcIdentity | undefined,
-): AskedBmc | FinalResult {
+): ReadableBmc | FinalResult {
   const credential = bmc && session.credential(bmc.credential, bmc.credentialVersion);
   if (bmc === undefined || credential === undefined) {
     const message = 'the agent has no credential of this BMC';
@@ -192,7 +192,7 @@ export function resultOfBmc(result: BmcFailed | BmcTransient): FinalResult {
     // It answers, or we ask it too much: nothing is wrong with it.
     case 'busy':
     case 'queueFull':
-      return { kind: 'retryAfter', reason: 'locked', message, delayMs: result.askAgainMs ?? 0 };
+      return { kind: 'retryAfter', reason: 'locked', message, delayMs: result.retryAfterMs ?? 0 };
     case 'trouble':
       return { kind: 'transientError', cause: 'busy', message };
     case 'cancelled':

@@ -8,12 +8,12 @@ import type { FinalResult } from '@rackwright/results';
 import { type ComingHostImage, type PinnedHostImage, wantedImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { carriedKey, type HostImageParts, wayToPin } from './host-image.ts';
+import { carriedKey, type HostImageParts, pinMethodOf } from './host-image.ts';
 import { notPinned, progressOf } from './host-image-result.ts';
 import { slotLimit } from './time-limit.ts';
 
 /** `judge`: the result, by the image's properties once it is pinned. */
-export async function bringImage(
+export async function fetchIntoCache(
   { architecture, carriedOn, clock, images }: HostImageParts,
   operation: agent.Operation,
   request: agent.RunStep,
@@ -26,7 +26,7 @@ export async function bringImage(
   const wanted = await wantedImage(deployment.image, architecture, needs, context.credential);
   if ('type' in wanted) return wanted;
   const limit = slotLimit(clock, request, context);
-  const way = needs === 'disk' ? wayToPin(deployment) : 'pin';
+  const way = needs === 'disk' ? pinMethodOf(deployment) : 'pin';
   let isOver = false;
   let isCarried = false;
   let pinned: ComingHostImage | undefined;
@@ -34,7 +34,7 @@ export async function bringImage(
     pinned = await images[way](operation.hostUid, wanted, limit.signal, (progress) => {
       if (isOver) return;
       if (progress.phase !== 'queued') limit.begin();
-      context.continuing({ step, ...progressOf(progress) });
+      context.reportProgress({ step, ...progressOf(progress) });
     });
     const result = judge(pinned);
     if (way === 'pin' || result.kind !== 'complete') return result;

@@ -25,7 +25,7 @@ function setUp(fetch: Fetch, remainingMs = 60_000) {
   const context: OperationContext = {
     signal: stop.signal,
     begin: async () => {},
-    continuing: (progress) => told.push(progress),
+    reportProgress: (progress) => told.push(progress),
     credential: async (name, version) => {
       calls.push(`credential ${name} ${version}`);
       return { name, version, username: 'robot', password: 'imitated' };

@@ -47,7 +47,7 @@ async function fetchImage(
   const progress = (fetchedBytes: number, allBytes: number): void => {
     const percent = allBytes === 0 ? 100 : Math.floor((100 * fetchedBytes) / allBytes);
     const text = `fetches the image: ${megabytes(fetchedBytes)} of ${megabytes(allBytes)} MB`;
-    context.continuing({ step, percent, text });
+    context.reportProgress({ step, percent, text });
   };
   try {
     progress(0, 0);

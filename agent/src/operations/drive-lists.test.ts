@@ -69,7 +69,8 @@ function request(bootOperationId = 'boot') {
 describe('the list of drives', () => {
   test('is read once for a boot, for a while, and again for the next one', async () => {
     const { driveLists, context, asked, clock } = setUp(async () => ok([drive]));
-    const read = (boot: string) => clock.settle(driveLists.during('uid', request(boot), context));
+    const read = (boot: string) =>
+      clock.settle(driveLists.readForInspection('uid', request(boot), context));
     expect(await read('boot')).toMatchObject({
       bmcDrives: { available: true, drives: [{ serial: 'A' }] },
       bmcParts: { complete: true },
@@ -87,7 +88,7 @@ describe('the list of drives', () => {
     const other = setUp(async () => ok([drive]), 'HOST-2');
     const { clock } = other;
     expect(
-      await clock.settle(other.driveLists.during('uid', request(), other.context)),
+      await clock.settle(other.driveLists.readForInspection('uid', request(), other.context)),
     ).toMatchObject({
       bmcDrives: {
         available: false,
@@ -96,10 +97,12 @@ describe('the list of drives', () => {
     });
     const broken = setUp(() => Promise.reject(new Error('broken')));
     expect(
-      await broken.clock.settle(broken.driveLists.during('uid', request(), broken.context)),
+      await broken.clock.settle(
+        broken.driveLists.readForInspection('uid', request(), broken.context),
+      ),
     ).toMatchObject({ bmcDrives: { available: false, unavailableReason: 'broken' } });
     const ipmi = setUp(undefined);
-    expect(await ipmi.driveLists.during('uid', request(), ipmi.context)).toBeUndefined();
+    expect(await ipmi.driveLists.readForInspection('uid', request(), ipmi.context)).toBeUndefined();
   });
 
   test('a list that never comes is given up, and the inspection goes on without it', async () => {

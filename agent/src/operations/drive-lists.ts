@@ -64,7 +64,7 @@ export class DriveLists {
   }
 
   /** Asks a BMC whose identity was just verified. Undefined: its protocol has no such list. */
-  async ask(driver: BmcDriver, context: Context): Promise<BmcDriveList | undefined> {
+  async readDrives(driver: BmcDriver, context: Context): Promise<BmcDriveList | undefined> {
     if (driver.readInventory === undefined) return undefined;
     const limit = this.#limit(context);
     try {
@@ -75,7 +75,7 @@ export class DriveLists {
   }
 
   /** The lists for an inspection; never rejects. Undefined as above, or when no BMC is asked. */
-  async during(
+  async readForInspection(
     hostUid: HostUid,
     request: agent.Inspect,
     context: OperationContext,

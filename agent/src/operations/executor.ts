@@ -73,7 +73,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
       }
     },
     resume: (operation, context) => resume(parts, inspectParts, operation, context),
-    ended: (operationId) => orders.ended(operationId),
+    noteReportDurable: (operationId) => orders.noteReportDurable(operationId),
     handOffAnswered: (handOff, acts) => orders.handOffAnswered(handOff, acts),
     handOffUnderWay: (hostUid) => orders.handOffUnderWay(hostUid),
     credentialsStartedOver: () => drivers.forgetRefusals(),

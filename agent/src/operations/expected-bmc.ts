@@ -43,11 +43,11 @@ export async function expectBmc<Driver extends Pick<BmcDriver, 'readIdentity'>>(
   const identity = await driver.readIdentity(signal);
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const bmcIdentity = identityToWire(identity.value);
-  return strangerIn(expecting, bmcIdentity) ?? { kind: 'expected', driver, bmcIdentity };
+  return identityMismatchOf(expecting, bmcIdentity) ?? { kind: 'expected', driver, bmcIdentity };
 }
 
 /** The end of the attempt when this identity is of another BMC. */
-export function strangerIn(
+export function identityMismatchOf(
   { bmc, expectedIdentity }: ExpectingBmc,
   bmcIdentity: ExpectedBmc['bmcIdentity'],
 ): FailedAttempt | undefined {

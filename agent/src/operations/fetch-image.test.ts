@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent, asRunNumber, deploymentIdOf, fetchImageStep } from '@rackwright/messages';
 import { type DiskImage, digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
-import { CarriedOn, type HostImages } from '../images/index.ts';
+import { DetachedFetches, type HostImages } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { ownSteps } from './own-steps.ts';
@@ -36,7 +36,7 @@ function fetching(
     const isWhole = async (): Promise<boolean> => true;
     const acts = { giveBackSlot: () => {}, isWhole, doubt: () => {}, release };
     const anew = new AbortController().signal;
-    return { image, digests: [], whole: whole.promise, anew, ...acts };
+    return { image, digests: [], whole: whole.promise, restarted: anew, ...acts };
   };
   const pin: HostImages['pin'] = async (...all) => {
     const coming = await begin(...all);
@@ -45,7 +45,7 @@ function fetching(
   };
   const time = new TestClock();
   const { clock } = time.open();
-  const carriedOn = new CarriedOn();
+  const carriedOn = new DetachedFetches();
   const phoneHomePath = (id: string) => `/phone-home/${id}`;
   const parts = {
     images: { pin, begin },
@@ -66,7 +66,7 @@ function fetching(
   const context: OperationContext = {
     signal: new AbortController().signal,
     begin: async () => {},
-    continuing: ({ text }) => void told.push(text ?? ''),
+    reportProgress: ({ text }) => void told.push(text ?? ''),
     credential: () => Promise.reject(new Error('none is needed')),
     isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,

@@ -9,7 +9,7 @@ import { isNoCloud, netbootArguments } from '../deploy/index.ts';
 import type { PinnedHostImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { bringImage } from './bring-image.ts';
+import { fetchIntoCache } from './bring-image.ts';
 import type { HostImageParts } from './host-image.ts';
 
 /** The image's disk, or the netboot files of a host without one. */
@@ -21,11 +21,11 @@ export async function fetchImage(
 ): Promise<FinalResult> {
   const { deployment } = request;
   if (deployment?.deploy?.netboot !== true) {
-    return bringImage(parts, operation, request, 'disk', context, judgeDisk);
+    return fetchIntoCache(parts, operation, request, 'disk', context, judgeDisk);
   }
   const problem = firstBootProblem(deployment);
   if (problem !== undefined) return failure('invalidArgument', problem);
-  return bringImage(parts, operation, request, 'netboot', context, judgeNetboot);
+  return fetchIntoCache(parts, operation, request, 'netboot', context, judgeNetboot);
 }
 
 /** A raw, uncompressed file must match its declared content; the runner checks any other. */

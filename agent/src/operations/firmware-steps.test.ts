@@ -1,4 +1,4 @@
-import { problemIn, value } from '@rackwright/platform';
+import { problemIn, valid } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { firmwareSteps, parseSettings } from './firmware-steps.ts';
 
@@ -8,7 +8,7 @@ test('settings are pairs, and a value may hold "="', () => {
     ['C.1', 'x=y'],
     ['D', ''],
   ]);
-  expect(parseSettings('A=B;C.1=x=y;D=')).toEqual(value(settings));
+  expect(parseSettings('A=B;C.1=x=y;D=')).toEqual(valid(settings));
 });
 
 test.each([

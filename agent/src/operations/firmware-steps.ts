@@ -11,7 +11,7 @@ import {
   RerunClass,
   updateFirmwareStep,
 } from '@rackwright/messages';
-import { bad, problemIn, type Read, value } from '@rackwright/platform';
+import { invalid, problemIn, type Read, valid } from '@rackwright/platform';
 import type { OutOfBandStep } from './out-of-band-step.ts';
 
 const settingsMax = 64;
@@ -114,10 +114,10 @@ const updateFirmware: OutOfBandStep = {
     if (isPlainUrl(uri)) return undefined;
     return 'uri must be a plain http:// or https:// URL, without user, query, "%" and ".."';
   },
-  run: async (driver, values, signal, { isCheck, tell }) => {
+  run: async (driver, values, signal, { isCheck, onProgress }) => {
     const { component = '', version = '', uri = '' } = values;
     const order = { component, version, uri, checkOnly: isCheck };
-    return (await driver.updateFirmware?.(order, tell, signal)) ?? noUpdates;
+    return (await driver.updateFirmware?.(order, onProgress, signal)) ?? noUpdates;
   },
   canCheck: true,
 };
@@ -135,13 +135,13 @@ export function parseSettings(text: string): Read<BiosSettings> {
   for (const pair of text.split(';')) {
     const [, name, content] = /^([A-Za-z][\w.:-]{0,127})=([^\p{Cc}]{0,255})$/u.exec(pair) ?? [];
     if (name === undefined || content === undefined) {
-      return bad(`settings must be ${form}; ${JSON.stringify(pair.slice(0, 40))} is not`);
+      return invalid(`settings must be ${form}; ${JSON.stringify(pair.slice(0, 40))} is not`);
     }
-    if (settings.has(name)) return bad(`settings names ${name} twice`);
+    if (settings.has(name)) return invalid(`settings names ${name} twice`);
     settings.set(name, content);
   }
-  if (settings.size <= settingsMax) return value(settings);
-  return bad(`settings has ${settings.size} settings; at most ${settingsMax} are taken`);
+  if (settings.size <= settingsMax) return valid(settings);
+  return invalid(`settings has ${settings.size} settings; at most ${settingsMax} are taken`);
 }
 
 /** The settings of a text that was checked. */

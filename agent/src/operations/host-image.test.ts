@@ -10,11 +10,11 @@ import {
 import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
-import { CarriedOn, type ComingHostImage, type HostImages } from '../images/index.ts';
+import { type ComingHostImage, DetachedFetches, type HostImages } from '../images/index.ts';
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
-import { withHostImage, withHostImageAgain } from './host-image.ts';
+import { resumeWithHostImage, withHostImage } from './host-image.ts';
 
 const uid = 'ab'.repeat(16);
 const hex = 'cd'.repeat(32);
@@ -40,7 +40,7 @@ function setUp(
   const context: OperationContext = {
     signal: stop.signal,
     begin: async () => {},
-    continuing: (progress) => told.push(progress),
+    reportProgress: (progress) => told.push(progress),
     credential: async (name, version) => {
       if (!credentials) throw new Error('it has not come');
       return { name, version, username: name, password: 'imitated' };
@@ -84,7 +84,7 @@ function setUp(
       },
     },
     ...({ clock, architecture: 'arm64' } as const),
-    ...{ phoneHomePath: (id: string) => `/phone-home/${id}`, carriedOn: new CarriedOn() },
+    ...{ phoneHomePath: (id: string) => `/phone-home/${id}`, carriedOn: new DetachedFetches() },
   };
   return {
     ...{ asked, context, parts, stop, time, told, operation, request },
@@ -104,7 +104,7 @@ function pinnedImage(
     image: { version: '', disk: { blob, format: 'raw', architecture: 'arm64', contentBytes: 9 } },
     ...{ digests: [], giveBackSlot: () => {}, release: () => void released.push('released') },
     ...{ isWhole: async () => true, doubt: () => void released.push('doubted') },
-    ...{ whole: Promise.resolve(), anew: never, ...changes },
+    ...{ whole: Promise.resolve(), restarted: never, ...changes },
   };
 }
 
@@ -274,7 +274,7 @@ function setUpComing() {
   const rig = setUp(async () => {
     begun += 1;
     if (begun > 1) return pinnedImage(released);
-    return pinnedImage(released, { whole: whole.promise, anew: anew.signal });
+    return pinnedImage(released, { whole: whole.promise, restarted: anew.signal });
   });
   return { ...rig, whole, anew, released, begun: () => begun };
 }
@@ -337,7 +337,7 @@ test('unless the control plane permits it, no runner is ordered before all is pr
     return done;
   });
   const { parts, operation, request, context } = rig;
-  const again = withHostImageAgain(parts, operation, request, context, async (image) => {
+  const again = resumeWithHostImage(parts, operation, request, context, async (image) => {
     while (image() === undefined) await new Promise(setImmediate);
     ordered.push('again');
     return done;
@@ -381,7 +381,7 @@ test('after a restart the image is pinned again, however long its registry is aw
   const over = Promise.withResolvers<FinalResult>();
   let image: (() => ImageOfOrder | undefined) | undefined;
   const { parts, operation, request, context, time } = rig;
-  const ended = withHostImageAgain(parts, operation, request, context, (its) => {
+  const ended = resumeWithHostImage(parts, operation, request, context, (its) => {
     image = its;
     return over.promise;
   });
@@ -401,7 +401,7 @@ test('after a restart the image is pinned again, however long its registry is aw
 test('after a restart the runner is stopped when its image can be had no more', async () => {
   const rig = setUp(() => Promise.reject(new OciError('notFound', 'it is gone')));
   const { parts, operation, request, context, time } = rig;
-  const ended = withHostImageAgain(parts, operation, request, context, (_, within) =>
+  const ended = resumeWithHostImage(parts, operation, request, context, (_, within) =>
     untilStopped(within),
   );
   await time.run(10);
@@ -429,7 +429,7 @@ test.each<[string, FinalResult, string[]]>([
   expect(released).toEqual(done);
   const resumed: string[] = [];
   const { parts, operation, request, context } = setUp(async () => pinnedImage(resumed));
-  await withHostImageAgain(parts, operation, request, context, async (image) => {
+  await resumeWithHostImage(parts, operation, request, context, async (image) => {
     await expect.poll(image).toBeDefined();
     return end;
   });

@@ -20,8 +20,8 @@ import { type Clock, markHandled, pause } from '@rackwright/platform';
 import type { FailedAttempt, FinalResult } from '@rackwright/results';
 import {
   type CarriedKey,
-  type CarriedOn,
   type ComingHostImage,
+  type DetachedFetches,
   type HostImageProgress,
   type HostImages,
   type ImageArchitecture,
@@ -39,7 +39,7 @@ import { slotLimit } from './time-limit.ts';
 export interface HostImageParts {
   readonly images: Pick<HostImages, 'begin' | 'pin'>;
   /** What `deploy.fetch_image` has begun. */
-  readonly carriedOn: CarriedOn;
+  readonly carriedOn: DetachedFetches;
   readonly clock: Clock;
   /** The processor of the hosts that boot here, unless the runner reports its own. */
   readonly architecture: ImageArchitecture;
@@ -80,13 +80,13 @@ export async function withHostImage(
     if (progress.phase !== 'queued') limit.begin();
     // From then on the runner reports the progress.
     if (isOrdered) return;
-    context.continuing({ step: request.step, ...progressOf(progress) });
+    context.reportProgress({ step: request.step, ...progressOf(progress) });
   };
   let coming: ComingHostImage;
   try {
-    const begin = parts.images[wayToPin(request.deployment)];
+    const begin = parts.images[pinMethodOf(request.deployment)];
     coming =
-      taken(parts, operation, request, wanted) ??
+      takeCarried(parts, operation, request, wanted) ??
       (await begin.call(parts.images, operation.hostUid, wanted, limit.signal, report));
     limit.begin();
   } catch (error) {
@@ -105,7 +105,7 @@ export async function withHostImage(
 }
 
 /** Whether all of the image is waited for before anything is done with it (W1, W4). */
-export function wayToPin(
+export function pinMethodOf(
   deployment: Pick<agent.Deployment, 'writeAsFetched'> | undefined,
 ): 'begin' | 'pin' {
   return deployment?.writeAsFetched === true ? 'begin' : 'pin';
@@ -121,18 +121,18 @@ export function carriedKey(
 }
 
 /** The fetch that is under way already for this deployment. */
-function taken(
+function takeCarried(
   { carriedOn }: HostImageParts,
   operation: agent.Operation,
   { deployment }: agent.RunStep,
   { architecture }: WantedHostImage,
 ): ComingHostImage | undefined {
-  if (deployment === undefined || wayToPin(deployment) === 'pin') return undefined;
+  if (deployment === undefined || pinMethodOf(deployment) === 'pin') return undefined;
   return carriedOn.take(carriedKey(operation, deployment, architecture));
 }
 
 /** The image is pinned meanwhile as soon as it can be had (W2). */
-export async function withHostImageAgain<Result>(
+export async function resumeWithHostImage<Result>(
   parts: HostImageParts | undefined,
   operation: agent.Operation,
   request: agent.RunStep,
@@ -172,7 +172,7 @@ async function whilePinned<Result>(
     const signal = AbortSignal.any([context.signal, stop.signal]);
     const result = await work(() => image, { ...context, signal });
     if (isFinal(result) && mayBeTheImage(result)) again?.doubt();
-    return broken === undefined || context.signal.aborted ? result : because(broken, result);
+    return broken === undefined || context.signal.aborted ? result : withImageFault(broken, result);
   } finally {
     over.abort();
     await pinning;
@@ -202,16 +202,16 @@ async function keepPinned(
       if (coming === undefined) {
         const wanted = await wantedDisk(parts, request, undefined, context);
         if ('type' in wanted) return;
-        const way = wayToPin(request.deployment);
+        const way = pinMethodOf(request.deployment);
         coming = await parts.images[way](hostUid, wanted, signal, () => {});
       }
       observers.pinned(coming);
-      await untilWhole(coming, signal);
+      await waitUntilWhole(coming, signal);
       await waitForAbort(signal);
     } catch (error) {
       if (signal.aborted) return;
       const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
-      if (isFinal || error instanceof BegunAnew) return observers.broken(error);
+      if (isFinal || error instanceof FetchRestarted) return observers.broken(error);
       // The registry is unreachable, or a credential has not arrived yet.
       await pause(parts.clock, pinAgainMs, signal);
     } finally {
@@ -221,26 +221,29 @@ async function keepPinned(
 }
 
 /** The received part was not of this image (W3). */
-class BegunAnew extends OciError {
+class FetchRestarted extends OciError {
   constructor() {
     super('unreachable', 'what had come of the image was not of it; it is fetched anew');
   }
 }
 
-/** Rejects as `whole` does, or with `BegunAnew`; resolves as well when the signal is aborted. */
-async function untilWhole(
-  { whole, anew }: Pick<ComingHostImage, 'whole' | 'anew'>,
+/** Rejects as `whole` does, or with `FetchRestarted`; an abort resolves it, too. */
+async function waitUntilWhole(
+  { whole, restarted }: Pick<ComingHostImage, 'whole' | 'restarted'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const thrownAway = waitForAbort(anew).then(() => {
-    throw new BegunAnew();
+  const thrownAway = waitForAbort(restarted).then(() => {
+    throw new FetchRestarted();
   });
   markHandled(thrownAway);
   await Promise.race([whole, thrownAway, waitForAbort(signal)]);
 }
 
 /** The image's fault, in place of the runner's result that followed from it. */
-function because<Result>(broken: OciError, result: FinalResult | Result): FinalResult | Result {
+function withImageFault<Result>(
+  broken: OciError,
+  result: FinalResult | Result,
+): FinalResult | Result {
   if (isFinal(result) && result.kind === 'complete') return result;
   const its = resultOfHostImage(broken);
   // The runner was stopped: it had not begun, by its own report, or that is unknown.

@@ -6,9 +6,9 @@ export {
   type BmcDrivers,
   type BmcEndpoint,
   bmcEndpoint,
-  bmcToAsk,
   failure,
   identityToWire,
+  resolveBmc,
   resultOfBmc,
 } from './bmc-access.ts';
 export { bmcIdentityDifference } from './bmc-identity.ts';

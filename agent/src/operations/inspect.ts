@@ -59,7 +59,7 @@ function askBmc(
 ): { readonly lists: Promise<BmcLists | undefined>; end(): void } {
   const ended = new AbortController();
   const signal = AbortSignal.any([context.signal, ended.signal]);
-  const lists = driveLists.during(hostUid, request, { ...context, signal });
+  const lists = driveLists.readForInspection(hostUid, request, { ...context, signal });
   return { lists, end: () => ended.abort() };
 }
 

@@ -70,7 +70,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bio
   const context: OperationContext = {
     signal: new AbortController().signal,
     begin: async () => void calls.push(`begin ${bmc.power} ${bmc.bootFlags[1]}`),
-    continuing: () => {},
+    reportProgress: () => {},
     credential: async (name, version) => ({ name, version, username: 'u', password: 'imitated' }),
     isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,

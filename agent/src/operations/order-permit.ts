@@ -4,9 +4,9 @@
  */
 import { type BeforeOrder, transient } from '@rackwright/bmc';
 import type { FailedAttempt } from '@rackwright/results';
-import { AttemptEnd, type OperationContext, withheld } from '../session/index.ts';
+import { AttemptEnd, type OperationContext, whyWithheld } from '../session/index.ts';
 import { identityToWire } from './bmc-access.ts';
-import { type ExpectingBmc, strangerIn } from './expected-bmc.ts';
+import { type ExpectingBmc, identityMismatchOf } from './expected-bmc.ts';
 
 /**
  * Ends the attempt at an order to another BMC. Without a lease, it ends the attempt only while
@@ -18,9 +18,9 @@ export function permitEachOrder(
   context: Pick<OperationContext, 'isLeaseValid' | 'brake'>,
 ): BeforeOrder {
   return (seen, done) => {
-    const stranger = strangerIn(request, identityToWire(seen));
-    if (stranger !== undefined) throw new AttemptEnd(stoppedAfter(done, stranger));
-    const reason = withheld(context);
+    const mismatch = identityMismatchOf(request, identityToWire(seen));
+    if (mismatch !== undefined) throw new AttemptEnd(stoppedAfter(done, mismatch));
+    const reason = whyWithheld(context);
     if (reason === undefined) return undefined;
     if (done.length === 0) throw new AttemptEnd(reason);
     return transient('busy', reason.message);

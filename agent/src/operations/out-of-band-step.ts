@@ -1,5 +1,11 @@
 /** The form of a step that the agent runs itself, on the BMC. */
-import type { BeforeOrder, BmcAssertion, BmcDriver, BmcResult, TellUpdate } from '@rackwright/bmc';
+import type {
+  BeforeOrder,
+  BmcAssertion,
+  BmcDriver,
+  BmcResult,
+  OnUpdateProgress,
+} from '@rackwright/bmc';
 import type { agent } from '@rackwright/messages';
 
 export interface OutOfBandStep {
@@ -10,15 +16,15 @@ export interface OutOfBandStep {
     driver: BmcDriver,
     values: Arguments,
     signal: AbortSignal,
-    way: StepWay,
+    hooks: StepHooks,
   ): Promise<BmcResult<BmcAssertion>>;
   /** It can wait for the effect of an earlier order without ordering anything. */
   readonly canCheck?: true;
 }
 
-export interface StepWay {
+export interface StepHooks {
   readonly isCheck: boolean;
-  readonly tell: TellUpdate;
+  readonly onProgress: OnUpdateProgress;
   readonly beforeOrder: BeforeOrder;
 }
 

@@ -7,7 +7,7 @@
  * 4. A step that destroys data may order it long after its begin: each order is permitted anew.
  */
 import { create } from '@bufbuild/protobuf';
-import type { TellUpdate } from '@rackwright/bmc';
+import type { OnUpdateProgress } from '@rackwright/bmc';
 import { ArgumentType, agent, RerunClass, resetBmcStep } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
@@ -96,10 +96,10 @@ export async function runOutOfBand(
   const bmc = await openExpectedBmc(drivers, request, context);
   if (bmc.kind !== 'expected') return bmc;
   await context.begin();
-  const tell: TellUpdate = (percent, state) =>
-    context.continuing({ step: request.step, percent, text: state });
+  const onProgress: OnUpdateProgress = (percent, state) =>
+    context.reportProgress({ step: request.step, percent, text: state });
   const beforeOrder = permitEachOrder(request, context);
-  const way = { isCheck, tell, beforeOrder };
-  const done = await step.run(bmc.driver, request.arguments, context.signal, way);
+  const hooks = { isCheck, onProgress, beforeOrder };
+  const done = await step.run(bmc.driver, request.arguments, context.signal, hooks);
   return done.kind === 'ok' ? { kind: 'complete' } : resultOfBmc(done);
 }

@@ -1,5 +1,5 @@
 import { RerunClass } from '@rackwright/messages';
-import { problemIn, value } from '@rackwright/platform';
+import { problemIn, valid } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { parseVolumes, raidSteps } from './raid-steps.ts';
 
@@ -9,8 +9,8 @@ test('volumes are a type and drives, with whatever a BMC calls them', () => {
     { raidType: 'RAID1', drives: [drive(0), drive(1)] },
     { raidType: 'RAID0', drives: ['c'] },
   ];
-  expect(parseVolumes(`RAID1=${drive(0)}+${drive(1)};RAID0=c`)).toEqual(value(volumes));
-  expect(parseVolumes('none')).toEqual(value([]));
+  expect(parseVolumes(`RAID1=${drive(0)}+${drive(1)};RAID0=c`)).toEqual(valid(volumes));
+  expect(parseVolumes('none')).toEqual(valid([]));
 });
 
 test.each([

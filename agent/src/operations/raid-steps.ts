@@ -6,7 +6,7 @@
 import { create } from '@bufbuild/protobuf';
 import { failed, type RaidType, raidTypes, type WantedVolume } from '@rackwright/bmc';
 import { ArgumentType, agent, applyVolumesStep, RerunClass } from '@rackwright/messages';
-import { bad, problemIn, type Read, value } from '@rackwright/platform';
+import { invalid, problemIn, type Read, valid } from '@rackwright/platform';
 import type { OutOfBandStep } from './out-of-band-step.ts';
 
 const volumesMax = 16;
@@ -45,11 +45,11 @@ const applyVolumes: OutOfBandStep = {
     }
     return problemIn(parseVolumes(volumes));
   },
-  run: async (driver, { controller = '', volumes: listed = '' }, signal, way) => {
+  run: async (driver, { controller = '', volumes: listed = '' }, signal, hooks) => {
     const parsed = parseVolumes(listed);
     if (parsed.kind === 'bad') return failed('volumesRefused', parsed.problem);
-    const order = { controller, volumes: parsed.value, checkOnly: way.isCheck };
-    return (await driver.applyVolumes?.(order, way, signal)) ?? noVolumes;
+    const order = { controller, volumes: parsed.value, checkOnly: hooks.isCheck };
+    return (await driver.applyVolumes?.(order, hooks, signal)) ?? noVolumes;
   },
   canCheck: true,
 };
@@ -58,7 +58,7 @@ export const raidSteps: readonly OutOfBandStep[] = [applyVolumes];
 
 /** The volumes of "RAID1=A+B;RAID0=C", or what is wrong with the text. */
 export function parseVolumes(listed: string): Read<readonly WantedVolume[]> {
-  if (listed === none) return value([]);
+  if (listed === none) return valid([]);
   const volumes: WantedVolume[] = [];
   for (const one of listed.split(';')) {
     const volume = parseVolume(one);
@@ -68,23 +68,25 @@ export function parseVolumes(listed: string): Read<readonly WantedVolume[]> {
   const drives = volumes.flatMap((one) => one.drives);
   const twice = drives.find((drive, at) => drives.indexOf(drive) !== at);
   if (twice !== undefined) {
-    return bad(`volumes names drive ${twice} twice: a volume has whole drives`);
+    return invalid(`volumes names drive ${twice} twice: a volume has whole drives`);
   }
   if (volumes.length > volumesMax || drives.length > drivesMax) {
-    return bad(`volumes has at most ${volumesMax} volumes of ${drivesMax} drives`);
+    return invalid(`volumes has at most ${volumesMax} volumes of ${drivesMax} drives`);
   }
-  return value(volumes);
+  return valid(volumes);
 }
 
 function parseVolume(one: string): Read<WantedVolume> {
   const [, type = '', listed = ''] = /^(\w{1,16})=([!-:<-~]{1,4096})$/.exec(one) ?? [];
   const drives = listed.split('+');
   if (!isRaidType(type) || drives.some((drive) => !/^.{1,128}$/.test(drive))) {
-    return bad(`volumes must be ${form}, or ${none}; ${JSON.stringify(one.slice(0, 40))} is not`);
+    return invalid(
+      `volumes must be ${form}, or ${none}; ${JSON.stringify(one.slice(0, 40))} is not`,
+    );
   }
   const least = raidTypes[type];
-  if (drives.length < least) return bad(`volumes: a ${type} needs ${least} drives or more`);
-  return value({ raidType: type, drives });
+  if (drives.length < least) return invalid(`volumes: a ${type} needs ${least} drives or more`);
+  return valid({ raidType: type, drives });
 }
 
 function isRaidType(text: string): text is RaidType {

@@ -42,7 +42,7 @@ function setUp() {
     begin: async () => {
       begun += 1;
     },
-    continuing: () => {},
+    reportProgress: () => {},
     credential: () => Promise.reject(new Error('no credential is needed')),
     isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,

@@ -9,8 +9,8 @@ import { type CommandImages, withImage } from './command-image.ts';
 import {
   type HostImageParts,
   type OrderWithImage,
+  resumeWithHostImage,
   withHostImage,
-  withHostImageAgain,
 } from './host-image.ts';
 
 export interface StepImages {
@@ -102,7 +102,7 @@ export function resumeStep(
   if (request.step !== writeImageStep) {
     return orders.resume({ operation, bootOperationId, order }, context);
   }
-  return withHostImageAgain(hostImages, operation, request, context, (image, within) =>
+  return resumeWithHostImage(hostImages, operation, request, context, (image, within) =>
     orders.resume({ operation, bootOperationId, order, image }, within),
   );
 }

@@ -36,7 +36,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
   const told: string[] = [];
   const context = {
     signal: abort.signal,
-    continuing: ({ text }: { readonly text: string }) => void told.push(text),
+    reportProgress: ({ text }: { readonly text: string }) => void told.push(text),
   };
   const prove = async () => undefined;
   const run = (leftMs = minuteMs, more: Partial<ShutDownParts> = {}) =>

@@ -28,7 +28,7 @@ const settleMs = 2_000;
 export interface ShutDownParts {
   readonly driver: BmcDriver;
   readonly clock: Clock;
-  readonly context: Pick<OperationContext, 'signal' | 'continuing'>;
+  readonly context: Pick<OperationContext, 'signal' | 'reportProgress'>;
   /**
    * Reads the BMC's identity anew; returns the end of the attempt when it is not the host's BMC.
    */
@@ -75,12 +75,12 @@ export async function shutDown(
   if (softOff.kind !== 'ok') return resultOfBmc(softOff);
   if (!softOff.value.wasRequested)
     return assertOff(parts, { forced: FORCED_CAME_BACK, wasOff: WAS_OFF });
-  context.continuing({ step: 'power.off', text: 'the system was asked to shut down' });
+  context.reportProgress({ step: 'power.off', text: 'the system was asked to shut down' });
   const seen = await waitUntilOff(parts, endsAtMs);
   if (seen.kind !== 'ok') return resultOfBmc(seen);
   if (seen.value === 'off') await pause(clock, settleMs, signal);
-  const stranger = await parts.prove();
-  if (stranger !== undefined) return stranger;
+  const mismatch = await parts.prove();
+  if (mismatch !== undefined) return mismatch;
   const forced = seen.value === 'off' ? FORCED_CAME_BACK : FORCED;
   return assertOff(parts, { forced, wasOff: STOPPED });
 }

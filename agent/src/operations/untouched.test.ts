@@ -13,7 +13,7 @@ import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import { afterMicrotasks, quietLog } from '@rackwright/platform/testing';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
-import { CarriedOn } from '../images/index.ts';
+import { DetachedFetches } from '../images/index.ts';
 import { defaultDispatcherLimits, noHandOffs, RunnerDispatcher } from '../runner-gateway/index.ts';
 import { testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext, type Progress } from '../session/index.ts';
@@ -27,7 +27,7 @@ const pinned = {
   image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },
   ...{ digests: [], giveBackSlot: () => {}, release: () => {} },
   ...{ isWhole: async () => true, doubt: () => {} },
-  ...{ whole: Promise.resolve(), anew: new AbortController().signal },
+  ...{ whole: Promise.resolve(), restarted: new AbortController().signal },
 };
 
 interface Change {
@@ -57,7 +57,7 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
   const context: OperationContext = {
     signal: aborter.signal,
     begin: async () => {},
-    continuing: (progress) => void told.push(progress),
+    reportProgress: (progress) => void told.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
     isLeaseValid: () => true,
     leaseLeftMs: () => 9_000,
@@ -82,7 +82,7 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
   const pin = async () => (broken === undefined ? pinned : Promise.reject(broken));
   const hostImages = {
     ...({ images: { pin, begin: pin }, clock, architecture: 'amd64' } as const),
-    ...{ phoneHomePath: () => '', carriedOn: new CarriedOn() },
+    ...{ phoneHomePath: () => '', carriedOn: new DetachedFetches() },
   };
   const run = () =>
     runStep(dispatcher, operation, value, context, { hostImages }).catch((error: unknown) => {
@@ -140,7 +140,7 @@ test('after the boot a disk is untouched only if the runner got no order for it'
     const ended = run();
     await settled();
     expect(sent).toEqual(leaseValid ? ['order'] : []);
-    dispatcher.bootOver(boot, 'the host has netbooted');
+    dispatcher.endBoot(boot, 'the host has netbooted');
     const result = await ended;
     expect(result).toMatchObject({ kind: 'failed', type: 'interrupted' });
     expect('disksUntouched' in result).toBe(!leaseValid);

@@ -19,7 +19,7 @@ export async function verifyAccess(
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const power = await driver.powerState(context.signal);
   if (power.kind !== 'ok') return resultOfBmc(power);
-  const bmcDrives = await driveLists.ask(driver, context);
+  const bmcDrives = await driveLists.readDrives(driver, context);
   const observations = create(agent.ObservationsSchema, {
     bmcIdentity: identityToWire(identity.value),
     poweredOn: power.value === 'on',

@@ -61,7 +61,7 @@ export function setUp() {
     begin: async () => {
       session.begun += 1;
     },
-    continuing: (progress) => session.heard.push(progress),
+    reportProgress: (progress) => session.heard.push(progress),
     credential: () => Promise.reject(new Error('no credential is needed')),
     isLeaseValid: () => session.lease,
     leaseLeftMs: () => (session.lease ? 9_000 : 0),

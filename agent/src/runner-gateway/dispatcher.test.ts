@@ -59,7 +59,7 @@ describe('an order to a runner', () => {
     expect(session.heard).toEqual([{ step: 's', percent: 40, text: 'half', begun: true }]);
     says(second, 'op', complete);
     expect(await run).toEqual(complete);
-    dispatcher.ended('op');
+    dispatcher.noteReportDurable('op');
     expect(told.at(-1)).toBe('received op');
   });
 
@@ -112,7 +112,7 @@ describe('an order to a runner', () => {
       left.push(value.grantedForMs);
     };
     const ask = (operationId: OperationId, from = live): unknown => {
-      dispatcher.askedToBegin(from, create(runner.AskToBeginSchema, { operationId, sequence: 1n }));
+      dispatcher.answerBegin(from, create(runner.AskToBeginSchema, { operationId, sequence: 1n }));
       return answers.pop();
     };
     dispatcher.attach(live);
@@ -210,7 +210,7 @@ describe('an order to a runner', () => {
 
   test.each([
     ['netboots', 'noteNetboot', 'the host has netbooted while it was at work'],
-    ['is seen off', 'sawOff', 'the host was switched off while it was at work'],
+    ['is seen off', 'noteOff', 'the host was switched off while it was at work'],
   ] as const)(
     'is interrupted when its host %s while its runner is away',
     async (_text, saw, message) => {
@@ -243,12 +243,12 @@ describe('an order to a runner', () => {
     const run = dispatcher.run(orderOf(), context);
     await settled();
     const goneMs = clock.nowMs();
-    dispatcher.sawElsewhere('uid', goneMs + 1);
+    dispatcher.noteBootedElsewhere('uid', goneMs + 1);
     dispatcher.detach(live);
-    dispatcher.sawElsewhere('uid', goneMs);
-    dispatcher.sawElsewhere('another', goneMs + 1);
+    dispatcher.noteBootedElsewhere('uid', goneMs);
+    dispatcher.noteBootedElsewhere('another', goneMs + 1);
     expect(dispatcher.isAway('uid'), 'none of these is a reason').toBe(true);
-    dispatcher.sawElsewhere('uid', goneMs + 1);
+    dispatcher.noteBootedElsewhere('uid', goneMs + 1);
     const message = 'its machine has booted anew, from another network card';
     expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted', message });
   });
@@ -260,8 +260,8 @@ describe('an order to a runner', () => {
     const run = dispatcher.run(orderOf(), context);
     await settled();
     dispatcher.detach(live);
-    dispatcher.bootOver('another boot', 'x');
-    dispatcher.bootOver(boot, 'the host was booted again');
+    dispatcher.endBoot('another boot', 'x');
+    dispatcher.endBoot(boot, 'the host was booted again');
     expect(await run).toMatchObject({ kind: 'failed', type: 'interrupted' });
     expect(await dispatcher.run(orderOf(), context)).toMatchObject({
       kind: 'retryAfter',
@@ -272,7 +272,7 @@ describe('an order to a runner', () => {
     const later = dispatcher.run(orderOf(), context);
     await settled();
     expect(told.at(-1)).toBe('order op runStep');
-    dispatcher.bootOver(boot, 'the test is over');
+    dispatcher.endBoot(boot, 'the test is over');
     await later;
   });
 
@@ -310,7 +310,7 @@ describe('after a restart of the agent', () => {
     says(live, 'op', complete);
     expect(told).toEqual([]);
     expect(await dispatcher.resume(orderOf(), context)).toEqual(complete);
-    dispatcher.ended('op');
+    dispatcher.noteReportDurable('op');
     expect(told).toEqual(['received op']);
   });
 

@@ -30,7 +30,7 @@ import type { HandOff, OperationContext } from '../session/index.ts';
 import { type BootClosure, closedBoot, rememberClosure } from './boot-closure.ts';
 import { type EvidenceSigner, signEvidence } from './evidence.ts';
 import { type HandOffSession, HandOffs } from './hand-offs.ts';
-import type { MayBegin, RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
+import type { BeginDecision, RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
 import { LogBudget } from './log-budget.ts';
 import { cancelOf, inItsTime, Outstanding } from './outstanding.ts';
 
@@ -71,7 +71,7 @@ export interface RunnerDispatcherParts {
   readonly operationState: (id: OperationId) => 'unknown' | 'received' | 'begun' | 'ended';
   readonly handOffs: HandOffSession;
   /** Receives the output of programs while they run. */
-  readonly tellLog?: (log: agent.StepLog) => void;
+  readonly reportLog?: (log: agent.StepLog) => void;
   readonly limits: DispatcherLimits;
 }
 
@@ -101,7 +101,7 @@ export class RunnerDispatcher implements RunnerOrders {
 
   constructor(parts: RunnerDispatcherParts) {
     this.#parts = parts;
-    this.#logs = new LogBudget(parts.clock, (log) => parts.tellLog?.(log));
+    this.#logs = new LogBudget(parts.clock, (log) => parts.reportLog?.(log));
     this.#handOffs = new HandOffs({
       ...parts,
       session: parts.handOffs,
@@ -125,7 +125,7 @@ export class RunnerDispatcher implements RunnerOrders {
     const closed = this.#disowned.get(bootOperationId) ?? this.#handOffs.closureOf(bootOperationId);
     if (closed !== undefined) return closedBoot(bootOperationId, closed);
     const waitMs = Math.max(0, Math.min(runnerWaitMs, context.remainingMs()));
-    const linked = await this.#linked(order, waitMs, context);
+    const linked = await this.#waitForLink(order, waitMs, context);
     if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
     const over = this.#over.get(bootOperationId);
     if (linked === 'tooLate' && over !== undefined) return closedBoot(bootOperationId, over);
@@ -153,19 +153,19 @@ export class RunnerDispatcher implements RunnerOrders {
       const { cancelGraceMs, resumeWaitMs } = this.#parts.limits;
       // The runner may have its end ready, also of a step whose time has passed meanwhile.
       const leftMs = Math.max(0, context.remainingMs()) + cancelGraceMs;
-      const linked = await this.#linked(order, Math.min(resumeWaitMs, leftMs), context);
+      const linked = await this.#waitForLink(order, Math.min(resumeWaitMs, leftMs), context);
       if (linked === 'aborted') return failed('cancelled', 'cancelled while its runner was away');
       if (linked === 'tooLate' && !this.#unclaimed.has(id)) return 'interrupted';
     }
     return this.#finish(order, context, { resumed: true });
   }
 
-  ended(operationId: OperationId): void {
+  noteReportDurable(operationId: OperationId): void {
     const bootOperationId = this.#ending.get(operationId);
     this.#ending.delete(operationId);
     if (bootOperationId === undefined) return;
     const link = this.#links.get(bootOperationId);
-    if (link !== undefined) this.#handOffs.reportKept(link, operationId);
+    if (link !== undefined) this.#handOffs.noteReportDurable(link, operationId);
   }
 
   handOffAnswered(handOff: HandOff, acts: boolean): void {
@@ -187,7 +187,7 @@ export class RunnerDispatcher implements RunnerOrders {
   attach(link: RunnerLink): void {
     const older = this.#links.get(link.bootOperationId);
     this.#links.set(link.bootOperationId, link);
-    this.#absenceOver(link.bootOperationId);
+    this.#endAbsence(link.bootOperationId);
     this.#over.delete(link.bootOperationId);
     older?.close();
     for (const outstanding of this.#outstanding.values()) {
@@ -209,21 +209,21 @@ export class RunnerDispatcher implements RunnerOrders {
    * started anew, and its orders are interrupted.
    */
   noteNetboot(hostUid: HostUid): void {
-    this.#overWhereAway(hostUid, 'the host has netbooted while it was at work');
+    this.#endAwayBoots(hostUid, 'the host has netbooted while it was at work');
   }
 
   /**
    * The host's machine was found at `atMs` (wall time), booted from a card that is not the host's.
    * Orders whose runner went away before that are interrupted. One that went later may come back.
    */
-  sawElsewhere(hostUid: HostUid, atMs: number): void {
+  noteBootedElsewhere(hostUid: HostUid, atMs: number): void {
     const why = 'its machine has booted anew, from another network card';
-    this.#overWhereAway(hostUid, why, atMs);
+    this.#endAwayBoots(hostUid, why, atMs);
   }
 
   /** The host's BMC says that it is off: when its runner is not connected, it has gone with it. */
-  sawOff(hostUid: HostUid): void {
-    this.#overWhereAway(hostUid, 'the host was switched off while it was at work');
+  noteOff(hostUid: HostUid): void {
+    this.#endAwayBoots(hostUid, 'the host was switched off while it was at work');
   }
 
   /** Whether work on the host is outstanding whose runner is not connected. */
@@ -231,8 +231,8 @@ export class RunnerDispatcher implements RunnerOrders {
     return this.#awayBoots(hostUid).length > 0;
   }
 
-  #overWhereAway(hostUid: HostUid, why: string, beforeMs?: number): void {
-    for (const boot of this.#awayBoots(hostUid, beforeMs)) this.bootOver(boot, why);
+  #endAwayBoots(hostUid: HostUid, why: string, beforeMs?: number): void {
+    for (const boot of this.#awayBoots(hostUid, beforeMs)) this.endBoot(boot, why);
   }
 
   /** `beforeMs`: only those whose runner is known to have gone before it (wall time). */
@@ -261,7 +261,7 @@ export class RunnerDispatcher implements RunnerOrders {
    * The boot is over (another key presents its token). Orders of that boot are interrupted, and so
    * is each later order at once.
    */
-  bootOver(bootOperationId: OperationId, why: string): void {
+  endBoot(bootOperationId: OperationId, why: string): void {
     const { bootsOverMax } = this.#parts.limits;
     rememberClosure(this.#over, bootOperationId, { kind: 'over', text: why }, bootsOverMax);
     for (const wake of [...this.#waiters]) wake();
@@ -278,7 +278,7 @@ export class RunnerDispatcher implements RunnerOrders {
   disown(bootOperationId: OperationId, why: string): void {
     const { bootsOverMax } = this.#parts.limits;
     rememberClosure(this.#disowned, bootOperationId, { kind: 'disowned', text: why }, bootsOverMax);
-    this.bootOver(bootOperationId, why);
+    this.endBoot(bootOperationId, why);
     this.#links.get(bootOperationId)?.close();
   }
 
@@ -307,12 +307,12 @@ export class RunnerDispatcher implements RunnerOrders {
         ? { ...failed('internal', "the runner's report is unusable"), detail: decoded.problem }
         : (oversize(decoded, evidence) ?? this.#withEvidence(decoded, link, evidence));
     link.unreceived.delete(operationId);
-    if (outstanding === undefined) this.#unasked(link, operationId, result);
+    if (outstanding === undefined) this.#receiveUnclaimed(link, operationId, result);
     else outstanding.end(result);
   }
 
   /** Answered at once, from the present state (R11). */
-  askedToBegin(link: RunnerLink, { operationId, sequence }: runner.AskToBegin): void {
+  answerBegin(link: RunnerLink, { operationId, sequence }: runner.AskToBegin): void {
     const may = this.#mayBegin(link, operationId);
     const value = { operationId, sequence, answer: answerOf(may) };
     const forMs = may.case === 'granted' ? may.forMs : undefined;
@@ -320,7 +320,7 @@ export class RunnerDispatcher implements RunnerOrders {
     link.send({ case: 'beginAnswer', value: { ...value, ...limit } });
   }
 
-  #mayBegin({ bootOperationId }: RunnerLink, operationId: OperationId): MayBegin {
+  #mayBegin({ bootOperationId }: RunnerLink, operationId: OperationId): BeginDecision {
     const outstanding = this.#outstanding.get(operationId);
     if (outstanding?.order.bootOperationId === bootOperationId) return outstanding.mayBegin();
     const handOff = this.#handOffs.mayBegin(bootOperationId, operationId);
@@ -347,17 +347,17 @@ export class RunnerDispatcher implements RunnerOrders {
       [...this.#outstanding.values()].filter(
         ({ order }) => order.bootOperationId === bootOperationId,
       );
-    this.#absenceOver(bootOperationId);
+    this.#endAbsence(bootOperationId);
     if (left().length === 0) return;
     for (const outstanding of left()) outstanding.goneMs = sinceMs;
-    const tell = (): void => {
+    const report = (): void => {
       this.#absences.delete(bootOperationId);
       for (const outstanding of left()) outstanding.runnerAway(sinceMs);
     };
-    this.#absences.set(bootOperationId, clock.after(limits.awayReportAfterMs, tell));
+    this.#absences.set(bootOperationId, clock.after(limits.awayReportAfterMs, report));
   }
 
-  #absenceOver(bootOperationId: OperationId): void {
+  #endAbsence(bootOperationId: OperationId): void {
     this.#absences.get(bootOperationId)?.();
     this.#absences.delete(bootOperationId);
   }
@@ -374,13 +374,13 @@ export class RunnerDispatcher implements RunnerOrders {
   }
 
   /** A final report that no operation waits for here. */
-  #unasked(link: RunnerLink, operationId: OperationId, result: FinalResult): void {
+  #receiveUnclaimed(link: RunnerLink, operationId: OperationId, result: FinalResult): void {
     if (this.#ending.has(operationId)) return;
     for (const outstanding of this.#outstanding.values()) {
       if (cancelOf(outstanding.order.operation.id) === operationId) outstanding.cancelOver();
     }
     if (this.#parts.operationState(operationId) !== 'begun') {
-      this.#handOffs.reportKept(link, operationId);
+      this.#handOffs.noteReportDurable(link, operationId);
       return;
     }
     if (this.#unclaimed.size >= this.#parts.limits.unclaimedReportsMax) return;
@@ -421,7 +421,7 @@ export class RunnerDispatcher implements RunnerOrders {
   }
 
   /** Waits for the runner of the order's boot, or for its report. */
-  #linked(
+  #waitForLink(
     order: RunnerOrder,
     waitMs: number,
     { signal }: Pick<OperationContext, 'signal'>,
@@ -490,7 +490,7 @@ function failed(type: FailedAttempt['type'], message: string): FailedAttempt {
   return { kind: 'failed', type, message };
 }
 
-function answerOf(may: MayBegin) {
+function answerOf(may: BeginDecision) {
   return may.case === 'granted'
     ? { case: may.case, value: may.value }
     : { case: may.case, value: may.value };

@@ -149,7 +149,7 @@ async function sayHello(
 const context: OperationContext = {
   signal: new AbortController().signal,
   begin: async () => {},
-  continuing: () => {},
+  reportProgress: () => {},
   credential: () => Promise.reject(new Error('no credential is needed')),
   isLeaseValid: () => true,
   leaseLeftMs: () => 9_000,
@@ -405,7 +405,7 @@ describe('the gateway for runners', () => {
     const { publicKeyDer } = rig.signer;
     const key = { key: Buffer.from(publicKeyDer), format: 'der', type: 'spki' } as const;
     expect(verify('sha256', payload, key, signature)).toBe(true);
-    rig.dispatcher.ended('op-1');
+    rig.dispatcher.noteReportDurable('op-1');
     expect(await link.next()).toMatchObject({
       case: 'reportReceived',
       value: { operationId: 'op-1' },

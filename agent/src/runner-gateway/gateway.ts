@@ -26,7 +26,7 @@ import { defaultExchangeLimits, type ExchangeLimits, Exchanges } from './exchang
 import { judgeHello, runnerSessionId } from './hello.ts';
 import type { RunnerLink, ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
-import { type StrangerObserver, serveStranger } from './stranger.ts';
+import { type DiscoveryObserver, serveDiscovered } from './stranger.ts';
 
 /** The gateway's calls of the session. */
 export interface RunnerGrants {
@@ -73,7 +73,7 @@ export interface GatewayParts {
   readonly facts: RunnerFacts;
   readonly dispatcher: RunnerDispatcher;
   /** Receives the findings of runners on machines that are no hosts; without it there are none. */
-  readonly strangers?: StrangerObserver;
+  readonly strangers?: DiscoveryObserver;
   /**
    * The agent's address for fetches of images, "host:port", by the local address that the runner
    * has dialled; absent or empty: none.
@@ -90,7 +90,7 @@ const claimedTwice =
 export class RunnerGateway {
   readonly #parts: GatewayParts;
   readonly #exchanges: Exchanges;
-  #strangers = 0;
+  #awaitingHello = 0;
 
   constructor(parts: GatewayParts) {
     this.#parts = parts;
@@ -134,19 +134,19 @@ export class RunnerGateway {
     call: Pick<CallContext, 'signal' | 'peerAddress' | 'localAddress'>,
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
     const { limits, random } = this.#parts;
-    if (this.#strangers >= limits.strangersMax) {
+    if (this.#awaitingHello >= limits.strangersMax) {
       yield refused('too many runners are saying hello at once: try again');
       return;
     }
     const incoming = requests[Symbol.asyncIterator]();
     const nonce = random.bytes(nonceBytes);
     yield { message: { case: 'challenge', value: { nonce } } };
-    this.#strangers += 1;
+    this.#awaitingHello += 1;
     let admission: Admission;
     try {
       admission = await this.#admit(incoming, nonce, call.signal);
     } finally {
-      this.#strangers -= 1;
+      this.#awaitingHello -= 1;
     }
     switch (admission.kind) {
       case 'refused': {
@@ -202,7 +202,7 @@ export class RunnerGateway {
     const { grants, dispatcher, facts, log } = this.#parts;
     const { operationId, hostUid, expiresAtMs } = grant;
     if (!dispatcher.isLinked(operationId))
-      dispatcher.bootOver(operationId, 'the host was booted again');
+      dispatcher.endBoot(operationId, 'the host was booted again');
     else if (receivedAtMs <= expiresAtMs) {
       dispatcher.disown(operationId, claimedTwice);
       facts.runnerRefused(hostUid, operationId, claimedTwice);
@@ -221,7 +221,7 @@ export class RunnerGateway {
     const { dispatcher, facts, limits, log } = this.#parts;
     const { operationId: bootOperationId, hostUid, hostName } = grant;
     if (grant.discovery === true) {
-      yield* this.#serveStranger({ hello, grant }, incoming);
+      yield* this.#serveDiscovered({ hello, grant }, incoming);
       return;
     }
     const imageEndpoint = this.#parts.imageEndpoint?.(localAddress) ?? '';
@@ -267,7 +267,7 @@ export class RunnerGateway {
   }
 
   /** It is no host: it takes no order of the dispatcher's, and no fact is published of it. */
-  async *#serveStranger(
+  async *#serveDiscovered(
     { hello, grant }: AdmittedRunner,
     incoming: AsyncIterator<runner.SessionRequest>,
   ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
@@ -280,7 +280,7 @@ export class RunnerGateway {
     const runnerSession = runnerSessionId(operationId, hello.publicKey);
     log.info({ operation: operationId, runnerSession }, 'runner of no host connected');
     const boot = { operationId, runnerSession, bmcAddress: hello.bmcAddress };
-    yield* serveStranger(strangers, boot, incoming);
+    yield* serveDiscovered(strangers, boot, incoming);
   }
 
   /** Takes reports until the stream ends; a broken stream is an end like any other. */
@@ -294,7 +294,7 @@ export class RunnerGateway {
       if (next.done === true) return;
       const { message } = next.value;
       if (message.case === 'evidence') evidence = message.value;
-      if (message.case === 'askToBegin') this.#parts.dispatcher.askedToBegin(link, message.value);
+      if (message.case === 'askToBegin') this.#parts.dispatcher.answerBegin(link, message.value);
       if (message.case === 'stepLog') this.#parts.dispatcher.log(link, message.value);
       if (message.case !== 'report') continue;
       const report = message.value;

@@ -38,7 +38,7 @@ function setUp() {
       ofHost: (hostUid) => (hostUid === 'uid' ? session.boot : undefined),
       isLeaseValid: () => session.lease,
       leaseLeftMs: () => (session.lease ? 9_000 : 0),
-      leaving: (hostUid) => session.left.push(hostUid),
+      noteLeaving: (hostUid) => session.left.push(hostUid),
     },
     limits: defaultDispatcherLimits,
   });
@@ -83,7 +83,7 @@ function order(): RunnerOrder {
 const context: OperationContext = {
   signal: new AbortController().signal,
   begin: async () => {},
-  continuing: () => {},
+  reportProgress: () => {},
   credential: () => Promise.reject(new Error('no credential is needed')),
   isLeaseValid: () => true,
   leaseLeftMs: () => 9_000,
@@ -107,7 +107,7 @@ async function reported(rig: ReturnType<typeof setUp>): Promise<RunnerLink> {
   expect(await result).toEqual({ kind: 'complete' });
   rig.session.state = 'pending';
   rig.session.operation = 'ended';
-  rig.dispatcher.ended('op');
+  rig.dispatcher.noteReportDurable('op');
   return runner;
 }
 
@@ -258,7 +258,7 @@ test('a hand-off that took time to prepare destroys only under a current lease',
   const runner = await reported(rig);
   rig.session.boot = handOff;
   const ask = (operationId: OperationId): string | undefined => {
-    rig.dispatcher.askedToBegin(
+    rig.dispatcher.answerBegin(
       runner,
       create(wire.AskToBeginSchema, { operationId, sequence: 1n }),
     );

@@ -6,7 +6,7 @@ import type { HostUid, OperationId, RunnerSessionId } from '@rackwright/messages
 import type { Clock, Log } from '@rackwright/platform';
 import type { HandOff, HandOffState } from '../session/index.ts';
 import type { BootClosure } from './boot-closure.ts';
-import type { MayBegin, RunnerLink } from './link.ts';
+import type { BeginDecision, RunnerLink } from './link.ts';
 
 /** The session's part of hand-offs. */
 export interface HandOffSession {
@@ -20,7 +20,7 @@ export interface HandOffSession {
   /** How long the lease is valid unless it is renewed, milliseconds. */
   leaseLeftMs(): number;
   /** This runner is about to end: it accepts no more work. */
-  leaving(hostUid: HostUid, runnerSession: RunnerSessionId): void;
+  noteLeaving(hostUid: HostUid, runnerSession: RunnerSessionId): void;
 }
 
 /** For programs without hand-offs. */
@@ -30,7 +30,7 @@ export const noHandOffs: HandOffSession = {
   ofHost: () => undefined,
   isLeaseValid: () => false,
   leaseLeftMs: () => 0,
-  leaving: () => {},
+  noteLeaving: () => {},
 };
 
 /** Boots that are remembered as released. */
@@ -82,7 +82,7 @@ export class HandOffs {
     const sinceMs = this.#untoldSinceMs.get(handOff.bootOperationId) ?? nowMs;
     this.#untoldSinceMs.set(handOff.bootOperationId, sinceMs);
     if (nowMs - sinceMs < runnerWaitMs) return handOff.operationId;
-    this.#isOver(handOff.bootOperationId);
+    this.#markReleased(handOff.bootOperationId);
     return undefined;
   }
 
@@ -90,7 +90,7 @@ export class HandOffs {
    * Whether the step that takes this boot's runner away may destroy now; undefined: the operation
    * is no such step.
    */
-  mayBegin(bootOperationId: OperationId, operationId: OperationId): MayBegin | undefined {
+  mayBegin(bootOperationId: OperationId, operationId: OperationId): BeginDecision | undefined {
     const { clock, session } = this.#parts;
     const handOff = session.ofBoot(bootOperationId);
     if (handOff?.operationId !== operationId) return undefined;
@@ -104,11 +104,11 @@ export class HandOffs {
   /** The runner says that it acts now: it has its permission, and nothing need wait for it. */
   acts(bootOperationId: OperationId, operationId: OperationId): void {
     const handOff = this.#parts.session.ofBoot(bootOperationId);
-    if (handOff?.operationId === operationId) this.#isOver(bootOperationId);
+    if (handOff?.operationId === operationId) this.#markReleased(bootOperationId);
   }
 
   /** Remembered of the last boots only: those before have been booted again long since. */
-  #isOver(bootOperationId: OperationId): void {
+  #markReleased(bootOperationId: OperationId): void {
     this.#untoldSinceMs.delete(bootOperationId);
     this.#sent.add(bootOperationId);
     const [oldest] = this.#sent;
@@ -119,7 +119,7 @@ export class HandOffs {
    * The final report of this operation is durable here. Tells the runner that, or that it may act,
    * or waits.
    */
-  reportKept(link: RunnerLink, operationId: OperationId): void {
+  noteReportDurable(link: RunnerLink, operationId: OperationId): void {
     switch (this.#parts.session.stateOf(operationId)) {
       case 'pending':
         // The control plane's answer comes first (H1).
@@ -157,7 +157,7 @@ export class HandOffs {
     }
     log.info({ operation: operationId, host: link.hostUid }, 'the runner hands its host off');
     link.send({ case: 'reportReceived', value: { operationId, handOff: true } });
-    session.leaving(link.hostUid, link.runnerSession);
+    session.noteLeaving(link.hostUid, link.runnerSession);
   }
 
   /**
@@ -168,7 +168,7 @@ export class HandOffs {
     const fields = { operation: operationId, host: link.hostUid };
     log.warn(fields, 'the time of a hand-off was over before it could begin: it never acts');
     link.send({ case: 'reportReceived', value: { operationId } });
-    this.#isOver(bootOperationId);
-    session.leaving(link.hostUid, link.runnerSession);
+    this.#markReleased(bootOperationId);
+    session.noteLeaving(link.hostUid, link.runnerSession);
   }
 }

@@ -17,4 +17,4 @@ export {
 } from './gateway.ts';
 export { type HandOffSession, noHandOffs } from './hand-offs.ts';
 export type { ImageOfOrder, RunnerOrder, RunnerOrders } from './link.ts';
-export type { StrangerObserver } from './stranger.ts';
+export type { DiscoveryObserver } from './stranger.ts';

@@ -9,7 +9,7 @@ export type ToRunner = NonNullable<
 >;
 
 /** Whether destructive work may begin now; why not yet, or why never. */
-export type MayBegin =
+export type BeginDecision =
   /** For so long from its asking, milliseconds; unset where no lease limits it. */
   | { readonly case: 'granted'; readonly value: true; readonly forMs?: number }
   | { readonly case: 'wait' | 'over'; readonly value: string };
@@ -67,7 +67,7 @@ export interface RunnerOrders {
    */
   resume(order: RunnerOrder, context: OperationContext): Promise<FinalResult | 'interrupted'>;
   /** Informs the runner that the final report is durable. */
-  ended(operationId: OperationId): void;
+  noteReportDurable(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: the runner may act now. */
   handOffAnswered(handOff: HandOff, acts: boolean): void;
   /** The host's hand-off that may act and whose runner does not know it yet; for a bounded time. */

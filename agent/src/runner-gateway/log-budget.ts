@@ -17,13 +17,13 @@ const burstBytesMax = 1024 * 1024;
 
 export class LogBudget {
   readonly #clock: Clock;
-  readonly #tell: (log: agent.StepLog) => void;
+  readonly #report: (log: agent.StepLog) => void;
   #leftBytes = burstBytesMax;
   #atMs: number;
 
-  constructor(clock: Clock, tell: (log: agent.StepLog) => void) {
+  constructor(clock: Clock, report: (log: agent.StepLog) => void) {
     this.#clock = clock;
-    this.#tell = tell;
+    this.#report = report;
     this.#atMs = clock.suspendAwareMs();
   }
 
@@ -36,6 +36,6 @@ export class LogBudget {
     const { length } = content;
     if (length === 0 || length > stepLogPieceBytesMax || length > this.#leftBytes) return;
     this.#leftBytes -= length;
-    this.#tell(create(agent.StepLogSchema, { operationId, hostUid, offset, content }));
+    this.#report(create(agent.StepLogSchema, { operationId, hostUid, offset, content }));
   }
 }

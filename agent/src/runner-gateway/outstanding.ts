@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, FailedAttempt, FinalResult } from '@rackwright/results';
 import { operationTrace, traceparentOf } from '@rackwright/trace';
 import type { OperationContext, SessionBrake } from '../session/index.ts';
-import type { ImageOfOrder, MayBegin, RunnerLink, RunnerOrder } from './link.ts';
+import type { BeginDecision, ImageOfOrder, RunnerLink, RunnerOrder } from './link.ts';
 
 export interface OutstandingParts {
   readonly order: RunnerOrder;
@@ -141,7 +141,7 @@ export class Outstanding {
       this.#unheard += 1;
       if (this.#unheard > unheardMax) return this.#askToStop();
     } else this.#unheard = 0;
-    this.#tellWaiting();
+    this.#reportWaiting();
     this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
   }
 
@@ -151,7 +151,7 @@ export class Outstanding {
   }
 
   /** Whether the runner, which has the order, may begin to destroy at this moment (R11). */
-  mayBegin(): MayBegin {
+  mayBegin(): BeginDecision {
     const { context } = this.#parts;
     if (this.#cancelling || this.#over) return { case: 'over', value: 'it is cancelled' };
     if (context.remainingMs() <= 0) return { case: 'over', value: 'its time is over' };
@@ -166,7 +166,7 @@ export class Outstanding {
     const percent = progress.percent === undefined ? '' : ` ${progress.percent} %`;
     this.lastHeard = `last heard: ${progress.step}${percent} ${progress.text}`.trim();
     const { step, text, percent: part, hintMs } = progress;
-    this.#parts.context.continuing({
+    this.#parts.context.reportProgress({
       step,
       text,
       ...(this.#hasBegun(progress) ? { begun: true } : {}),
@@ -186,7 +186,7 @@ export class Outstanding {
   /** Shows people that the runner is silent, and since when (wall time). */
   runnerAway(sinceMs: number): void {
     const since = new Date(sinceMs).toISOString();
-    this.#parts.context.continuing({
+    this.#parts.context.reportProgress({
       step: this.#step(),
       text: `the runner is not connected since ${since}; ${this.lastHeard}`,
     });
@@ -234,10 +234,10 @@ export class Outstanding {
   }
 
   /** Once: nothing changes while it waits. */
-  #tellWaiting(): void {
+  #reportWaiting(): void {
     if (this.#hasReportedWaiting) return;
     this.#hasReportedWaiting = true;
-    this.#parts.context.continuing({ step: this.#step(), text: waitsForLease });
+    this.#parts.context.reportProgress({ step: this.#step(), text: waitsForLease });
   }
 
   #isDestructive(): boolean {

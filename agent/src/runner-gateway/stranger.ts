@@ -16,7 +16,7 @@ import type { ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
 
 /** The gateway's reports about such boots. */
-export interface StrangerObserver {
+export interface DiscoveryObserver {
   addLink(operationId: OperationId, close: () => void): void;
   removeLink(operationId: OperationId, close: () => void): void;
   isAwaited(operationId: OperationId): boolean;
@@ -24,7 +24,7 @@ export interface StrangerObserver {
   endWithoutInventory(operationId: OperationId, why: string): void;
 }
 
-export interface StrangerBoot {
+export interface DiscoveredBoot {
   readonly operationId: OperationId;
   readonly runnerSession: RunnerSessionId;
   readonly bmcAddress: string;
@@ -35,9 +35,9 @@ const inventoryBytesMax = 160 * 1024;
 const outgoingMessagesMax = 16;
 
 /** The rest of the runner's stream, after its Hello. */
-export async function* serveStranger(
-  observer: StrangerObserver,
-  boot: StrangerBoot,
+export async function* serveDiscovered(
+  observer: DiscoveryObserver,
+  boot: DiscoveredBoot,
   incoming: AsyncIterator<runner.SessionRequest>,
 ): AsyncGenerator<{ message: ToRunner }, void, undefined> {
   const { operationId, runnerSession } = boot;
@@ -58,8 +58,8 @@ export async function* serveStranger(
 }
 
 async function readReports(
-  observer: StrangerObserver,
-  boot: StrangerBoot,
+  observer: DiscoveryObserver,
+  boot: DiscoveredBoot,
   incoming: AsyncIterator<runner.SessionRequest>,
   outgoing: MessageQueue<{ message: ToRunner }>,
 ): Promise<void> {
@@ -75,7 +75,11 @@ async function readReports(
 }
 
 /** Whether it was a final one. */
-function takeReport(observer: StrangerObserver, boot: StrangerBoot, report: agent.Report): boolean {
+function takeReport(
+  observer: DiscoveryObserver,
+  boot: DiscoveredBoot,
+  report: agent.Report,
+): boolean {
   const { operationId, bmcAddress } = boot;
   const decoded = resultFromWire(report);
   const result = decoded.kind === 'unsupported' ? decoded : boundResult(decoded);

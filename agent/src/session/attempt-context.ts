@@ -14,7 +14,7 @@ import type { Credentials } from './credentials.ts';
 import { AttemptEnd, type OperationContext, type Progress } from './executor.ts';
 import type { Grants } from './grants.ts';
 import type { SessionLimits } from './limits.ts';
-import { paced } from './progress-pace.ts';
+import { throttle } from './progress-pace.ts';
 import { cancelled, deadlinePassed, frozen, noCredential, noLease, notDurable } from './results.ts';
 import type { WorkLease } from './work-lease.ts';
 
@@ -33,13 +33,13 @@ export interface ContextDependencies {
   readonly lease: WorkLease;
   readonly credentials: Credentials;
   readonly grants: Grants;
-  readonly tellProgress: (attempt: Attempt) => void;
+  readonly sendProgress: (attempt: Attempt) => void;
 }
 
 /** The context of one attempt. */
 export function makeContext(attempt: Attempt, deps: ContextDependencies): OperationContext {
-  const { credentials, grants, lease, limits, tellProgress } = deps;
-  const tell = paced(deps.clock, () => tellProgress(attempt));
+  const { credentials, grants, lease, limits, sendProgress: tellProgress } = deps;
+  const report = throttle(deps.clock, () => tellProgress(attempt));
   let beginning: Promise<void> | undefined;
   return {
     signal: attempt.signal,
@@ -47,17 +47,17 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
       beginning ??= begin(attempt, deps);
       return beginning;
     },
-    continuing: (progress: Progress) => {
+    reportProgress: (progress: Progress) => {
       attempt.progress = progress;
-      tell(progress);
+      report(progress);
     },
     credential: async (name, version) => {
       const { signal } = attempt;
-      const found = await credentials.wait(name, version, limits.credentialWaitMs, signal);
+      const found = await credentials.waitFor(name, version, limits.credentialWaitMs, signal);
       if (found !== undefined) return found;
       throw new AttemptEnd(signal.aborted ? cancelled : noCredential(name, version));
     },
-    isLeaseValid: () => lease.valid(),
+    isLeaseValid: () => lease.isValid(),
     leaseLeftMs: () => lease.leftMs(),
     brake: () => lease.brake(),
     remainingMs: () => attempt.remainingMs(),
@@ -71,32 +71,32 @@ async function begin(attempt: Attempt, deps: ContextDependencies): Promise<void>
   if (attempt.begun) return;
   const { journal, crashPoint } = deps;
   if (attempt.remainingMs() <= 0) throw new AttemptEnd(deadlinePassed());
-  await mayGoOn(attempt, deps);
+  await waitUntilPermitted(attempt, deps);
   const { id: operationId } = attempt;
   await durably(attempt, deps, () => journal.append({ case: 'begun', value: { operationId } }));
   attempt.begun = true;
   crashPoint('agent.begun');
   // Writing took time; nothing has been touched yet (C2).
-  await mayGoOn(attempt, deps);
+  await waitUntilPermitted(attempt, deps);
 }
 
 /** Waits until it may go on; throws when it may not. */
-async function mayGoOn(attempt: Attempt, deps: ContextDependencies): Promise<void> {
+async function waitUntilPermitted(attempt: Attempt, deps: ContextDependencies): Promise<void> {
   const { signal, check, id } = attempt;
   if (attempt.phase !== 'running') throw new Error(`${id} is over; it cannot begin`);
-  if (check.kind === 'execute' && check.destructive) await mayDestroy(attempt, check.step, deps);
+  if (check.kind === 'execute' && check.destructive) await waitForLease(attempt, check.step, deps);
   if (signal.aborted) throw new AttemptEnd(cancelled);
 }
 
 /** Waits for the lease, and a little for a thaw. After each wake-up the lease is checked again. */
-async function mayDestroy(
+async function waitForLease(
   attempt: Attempt,
   step: string,
   deps: ContextDependencies,
 ): Promise<void> {
   const { lease, clock } = deps;
   let brakedAtMs: number | undefined;
-  while (!lease.valid() && !attempt.signal.aborted) {
+  while (!lease.isValid() && !attempt.signal.aborted) {
     const brake = lease.brake();
     const nowMs = clock.suspendAwareMs();
     brakedAtMs = brake === undefined ? undefined : (brakedAtMs ?? nowMs);
@@ -105,13 +105,13 @@ async function mayDestroy(
     }
     const remainingMs = attempt.remainingMs();
     if (remainingMs <= 0) throw new AttemptEnd(noLease());
-    tellWaiting(attempt, step, brake?.text ?? waitsForLease, deps);
+    reportWaiting(attempt, step, brake?.text ?? waitsForLease, deps);
     const waitMs = brake === undefined ? leaseCheckMs : thawWaitMs;
-    await lease.whenValid(Math.min(remainingMs, waitMs), attempt.signal);
+    await lease.waitUntilValid(Math.min(remainingMs, waitMs), attempt.signal);
   }
 }
 
-function tellWaiting(
+function reportWaiting(
   attempt: Attempt,
   step: string,
   text: string,
@@ -120,7 +120,7 @@ function tellWaiting(
   if (attempt.progress?.text === text) return;
   deps.log.info({ operation: attempt.id }, text);
   attempt.progress = { step, text };
-  deps.tellProgress(attempt);
+  deps.sendProgress(attempt);
 }
 
 async function durably<T>(

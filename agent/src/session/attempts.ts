@@ -41,7 +41,7 @@ import { spanOf } from './trace.ts';
 /** A Cancel without a deadline, or with a far one, is answered after this at the latest. */
 const cancelWaitMsMax = 24 * 60 * 60_000;
 
-export interface AttemptsDependencies extends Omit<ContextDependencies, 'tellProgress'> {
+export interface AttemptsDependencies extends Omit<ContextDependencies, 'sendProgress'> {
   readonly outlet: Outlet;
   readonly executor: Executor;
   /** Records the span of each operation that has run; unset: none is recorded. */
@@ -56,11 +56,16 @@ export class Attempts {
 
   constructor(deps: AttemptsDependencies) {
     this.#deps = deps;
-    const onSafe = (operationId: OperationId) => deps.executor.ended(operationId);
+    const onSafe = (operationId: OperationId) => deps.executor.noteReportDurable(operationId);
     const onHandOff = (handOff: HandOff, acts: boolean) => {
       deps.executor.handOffAnswered?.(handOff, acts);
     };
-    this.outbox = new ReportOutbox({ ...deps, attempts: this.#kept, onSafe, onHandOff });
+    this.outbox = new ReportOutbox({
+      ...deps,
+      attempts: this.#kept,
+      onReportDurable: onSafe,
+      onHandOff,
+    });
     this.#readJournal();
   }
 
@@ -95,7 +100,7 @@ export class Attempts {
       return;
     }
     const known = this.#kept.get(id);
-    if (known !== undefined) return this.#again(known);
+    if (known !== undefined) return this.#redeliver(known);
     if (this.#kept.size >= limits.operationsMax) {
       return this.outbox.refuse(operation, tooManyOperations(limits.operationsMax));
     }
@@ -107,7 +112,7 @@ export class Attempts {
     const refusal = this.#refusal(attempt);
     this.#kept.add(attempt);
     this.#noteCredential(operation);
-    void this.#take(attempt, refusal);
+    void this.#journalAndStart(attempt, refusal);
   }
 
   /** The control plane's directives for the operations in Hello (R10). */
@@ -133,7 +138,7 @@ export class Attempts {
   }
 
   /** A session is open: sends it everything that is not yet answered. */
-  tellAll(): void {
+  sendUnanswered(): void {
     this.outbox.retryUnwritten();
     this.outbox.flush();
     for (const attempt of this.#kept.values()) this.outbox.sendProgress(attempt);
@@ -214,12 +219,12 @@ export class Attempts {
   }
 
   /** The order of a known id arrived again (A1). */
-  #again(attempt: Attempt): void {
+  #redeliver(attempt: Attempt): void {
     if (attempt.phase === 'ended') return this.outbox.flushAgain(attempt);
     if (attempt.phase === 'waiting') this.#start(attempt);
   }
 
-  async #take(attempt: Attempt, refusal: FinalResult | undefined): Promise<void> {
+  async #journalAndStart(attempt: Attempt, refusal: FinalResult | undefined): Promise<void> {
     const { journal, crashPoint, log } = this.#deps;
     const refuse = (result: FinalResult) => this.outbox.end(attempt, beforeBegin(attempt, result));
     if (refusal !== undefined) return refuse(refusal);
@@ -308,12 +313,12 @@ export class Attempts {
       return this.outbox.end(attempt, { kind: 'complete' });
     }
     this.#stop(target);
-    const over = await this.#isOverInTime(target, attempt);
+    const over = await this.#waitUntilOver(target, attempt);
     await this.outbox.end(attempt, over ? { kind: 'complete' } : stillRunning(targetId));
   }
 
   /** Waits for the target until the Cancel's own deadline, or until that is stopped itself. */
-  #isOverInTime(target: Attempt, cancel: Attempt): Promise<boolean> {
+  #waitUntilOver(target: Attempt, cancel: Attempt): Promise<boolean> {
     const { clock } = this.#deps;
     const { signal } = cancel;
     const waitMs = Math.min(Math.max(cancel.remainingMs(), 0), cancelWaitMsMax);
@@ -364,7 +369,7 @@ export class Attempts {
   #contextDependencies() {
     return {
       ...this.#deps,
-      tellProgress: (attempt: Attempt) => this.outbox.sendProgress(attempt),
+      sendProgress: (attempt: Attempt) => this.outbox.sendProgress(attempt),
     };
   }
 }

@@ -14,18 +14,18 @@ describe('the boot snapshot', () => {
 
   test('is in force at once, acknowledged once on disk, and there after a restart', async () => {
     const world = await connected();
-    const before = world.session?.bootMemory();
+    const before = world.session?.bootState();
     world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts } });
     await world.run(100);
-    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 7, hosts });
-    expect(world.session?.bootMemory().snapshot).not.toBe(before?.snapshot);
-    expect(world.session?.bootMemory()).toBe(world.session?.bootMemory());
+    expect(world.session?.bootState().snapshot).toEqual({ generation: 7, hosts });
+    expect(world.session?.bootState().snapshot).not.toBe(before?.snapshot);
+    expect(world.session?.bootState()).toBe(world.session?.bootState());
     expect(world.controlPlane.others).toMatchObject([
       { case: 'snapshotApplied', value: { generation: 7n } },
     ]);
     world.controlPlane.reachable = false;
     await world.restart();
-    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 7, hosts });
+    expect(world.session?.bootState().snapshot).toEqual({ generation: 7, hosts });
   });
 
   test('names what hosts boot over the network, after a restart as well', async () => {
@@ -37,7 +37,7 @@ describe('the boot snapshot', () => {
     await world.run(100);
     world.controlPlane.reachable = false;
     await world.restart();
-    expect(world.session?.bootMemory().snapshot.hosts).toEqual([{ ...hosts[0], netboot: true }]);
+    expect(world.session?.bootState().snapshot.hosts).toEqual([{ ...hosts[0], netboot: true }]);
     expect(world.session?.netbootOf('h')).toMatchObject(netboot);
     world.controlPlane.reachable = true;
     await world.run(60_000);
@@ -51,7 +51,7 @@ describe('the boot snapshot', () => {
     world.disk.failing = true;
     world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts } });
     await world.run(100);
-    expect(world.session?.bootMemory().snapshot.generation).toBe(7);
+    expect(world.session?.bootState().snapshot.generation).toBe(7);
     expect(world.controlPlane.others).toEqual([]);
   });
 
@@ -60,7 +60,7 @@ describe('the boot snapshot', () => {
     const generationAfter = async (generation: bigint) => {
       world.controlPlane.send({ case: 'bootSnapshot', value: { generation, hosts } });
       await world.run(100);
-      return world.session?.bootMemory().snapshot.generation;
+      return world.session?.bootState().snapshot.generation;
     };
     expect(await generationAfter(7n)).toBe(7);
     expect(await generationAfter(6n)).toBe(7);
@@ -86,16 +86,16 @@ describe('the boot snapshot', () => {
     world.kill();
     world.disk.remove(journalPath);
     await world.restart();
-    expect(world.session?.bootMemory().snapshot.hosts).toEqual(hosts);
+    expect(world.session?.bootState().snapshot.hosts).toEqual(hosts);
     world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 5n, hosts: [] } });
     await world.run(100);
-    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 5, hosts: [] });
+    expect(world.session?.bootState().snapshot).toEqual({ generation: 5, hosts: [] });
   });
 
   test('a snapshot that cannot be read counts as none', async () => {
     const world = new World();
     world.disk.replace(snapshotPath, Uint8Array.of(255, 255, 255));
     await world.bootAndConnect();
-    expect(world.session?.bootMemory().snapshot).toEqual({ generation: 0, hosts: [] });
+    expect(world.session?.bootState().snapshot).toEqual({ generation: 0, hosts: [] });
   });
 });

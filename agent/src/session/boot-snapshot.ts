@@ -156,7 +156,7 @@ export class KeptBootSnapshots {
 }
 
 /** Remembers the last answer: the boot path sees new objects only when something has changed. */
-export function makeBootMemory(
+export function makeBootState(
   snapshots: KeptBootSnapshots,
   state: () => JournalState,
   grants: () => BootState['grants'],

@@ -86,7 +86,7 @@ test('DESIGN §10: no boot list of another store is in force until that is accep
     controlPlane.send({ case: 'bootSnapshot', value: { generation, hosts } });
     return world.run(100);
   };
-  const booting = () => world.session?.bootMemory().snapshot.hosts.map(({ hostUid }) => hostUid);
+  const booting = () => world.session?.bootState().snapshot.hosts.map(({ hostUid }) => hostUid);
   await list(controlPlane.revision, 'present');
   expect(booting()).toEqual(['present']);
   controlPlane.incarnation = asIncarnation('incarnation-2');

@@ -39,12 +39,12 @@ function passTime(ms: number): void {
 test('credentials are dropped a day after the control plane was heard last, and not before', () => {
   credentials.keep(secret);
   passTime(dayMs - 1);
-  expect(credentials.now('credentials/c1', 3n)).toEqual(secret);
+  expect(credentials.find('credentials/c1', 3n)).toEqual(secret);
   credentials.noteContact();
   passTime(dayMs - 1);
-  expect(credentials.now('credentials/c1', 3n)).toEqual(secret);
+  expect(credentials.find('credentials/c1', 3n)).toEqual(secret);
   passTime(1);
-  expect(credentials.now('credentials/c1', 3n)).toBeUndefined();
+  expect(credentials.find('credentials/c1', 3n)).toBeUndefined();
   expect(timers).toEqual([]);
   expect(lines.join('\n')).toContain('no control plane for long');
   expect(lines.join('\n')).not.toContain('hunter2');
@@ -56,18 +56,18 @@ test('credentials that come again are kept as the first ones were', () => {
   credentials.noteContact();
   credentials.keep(secret);
   passTime(dayMs - 1);
-  expect(credentials.now('credentials/c1', 3n)).toEqual(secret);
+  expect(credentials.find('credentials/c1', 3n)).toEqual(secret);
   expect(timers).toHaveLength(1);
 });
 
 test('credentials give way to a newer version only, and go with their last host', () => {
   credentials.keep(secret);
   credentials.keep({ ...secret, version: 2n, password: 'older' });
-  expect(credentials.now('credentials/c1', 1n)?.password).toBe('hunter2');
+  expect(credentials.find('credentials/c1', 1n)?.password).toBe('hunter2');
   credentials.noteUse('credentials/c1', 'h1');
   credentials.noteUse('credentials/c1', 'h2');
   credentials.forgetHost('h1');
-  expect(credentials.now('credentials/c1', 1n)).toBeDefined();
+  expect(credentials.find('credentials/c1', 1n)).toBeDefined();
   credentials.forgetHost('h2');
-  expect(credentials.now('credentials/c1', 1n)).toBeUndefined();
+  expect(credentials.find('credentials/c1', 1n)).toBeUndefined();
 });

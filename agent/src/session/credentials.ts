@@ -95,19 +95,19 @@ export class Credentials {
   }
 
   /** The secret in this version or a newer one, if it is here. */
-  now(name: string, version: bigint): Credential | undefined {
+  find(name: string, version: bigint): Credential | undefined {
     const known = this.#values.get(name);
     return known !== undefined && known.version >= version ? known : undefined;
   }
 
   /** The secret in this version or a newer one; undefined after `waitMs`, or when aborted. */
-  wait(
+  waitFor(
     name: string,
     version: bigint,
     waitMs: number,
     signal: AbortSignal,
   ): Promise<Credential | undefined> {
-    const known = this.now(name, version);
+    const known = this.find(name, version);
     if (known !== undefined) return Promise.resolve(known);
     if (signal.aborted) return Promise.resolve(undefined);
     return new Promise((resolve) => {

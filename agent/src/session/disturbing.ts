@@ -2,7 +2,7 @@
 import type { Executor, PowerReadings } from './executor.ts';
 
 /** A power change by an operation needs no report, and it may happen during a poll. */
-export function disturbing(executor: Executor, power: PowerReadings): Executor {
+export function withDisturbanceNotes(executor: Executor, power: PowerReadings): Executor {
   return {
     ...executor,
     execute: async (operation, context) => {

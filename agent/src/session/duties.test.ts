@@ -182,7 +182,7 @@ describe('boot grants', () => {
   test('stand in the boot memory, with a token that differs each time', async () => {
     const world = await granting();
     await world.issue(world.power('g/1/1/1', { on: true }));
-    const grants = world.session?.bootMemory().grants ?? [];
+    const grants = world.session?.bootState().grants ?? [];
     expect(grants.map(({ operationId }) => operationId)).toEqual(['h/1/1/1', 'g/1/1/1']);
     for (const { bootToken } of grants) expect(bootToken).toMatch(/^[0-9a-f]{32}$/);
     expect(new Set(grants.map(({ bootToken }) => bootToken)).size).toBe(2);
@@ -266,7 +266,7 @@ describe('boot grants', () => {
     };
     await world.issue(world.power('h/1/1/1', { on: true }));
     expect(world.touched).toEqual([]);
-    expect(world.session?.bootMemory().grants).toEqual([]);
+    expect(world.session?.bootState().grants).toEqual([]);
     expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'internal' });
   });
 });
@@ -294,7 +294,7 @@ describe('Forget', () => {
     expect(controlPlane.others.slice(1)).toMatchObject([acknowledged]);
     expect(controlPlane.reports).toHaveLength(before);
     expect(world.forgotten).toEqual(['h']);
-    expect(world.session?.bootMemory().snapshot.hosts).toMatchObject([{ hostUid: 'g' }]);
+    expect(world.session?.bootState().snapshot.hosts).toMatchObject([{ hostUid: 'g' }]);
     await world.restart();
     const kept = controlPlane.hellos[1]?.operations.map(({ operationId }) => operationId);
     expect(kept).toEqual(['g/1/1/1']);
@@ -400,7 +400,8 @@ describe('facts', () => {
 
   test('facts of a refused runner are told once of each boot', async () => {
     const world = await connected();
-    const refuse = (boot: string, text: string) => world.session?.runnerRefused('h', boot, text);
+    const refuse = (boot: string, text: string) =>
+      world.session?.reportRunnerRefused('h', boot, text);
     refuse('h/1/1/1', 'started 43 s too early');
     refuse('h/1/1/1', 'started 44 s too early');
     refuse('h/2/1/1', 'started 45 s too early');
@@ -417,11 +418,11 @@ describe('facts', () => {
     world.session?.reportFacts('h', { runnerReady });
     await world.run(100);
     expect(told(world)).toEqual([['h', 0n, '{"runner":"s1"}']]);
-    world.session?.runnerGone('h', 'another');
+    world.session?.noteRunnerGone('h', 'another');
     world.controlPlane.cut();
     await world.run(5000);
     expect(world.controlPlane.hellos[1]?.runners).toMatchObject([runnerReady]);
-    world.session?.runnerGone('h', 's1');
+    world.session?.noteRunnerGone('h', 's1');
     world.controlPlane.cut();
     await world.run(5000);
     expect(world.controlPlane.hellos[2]?.runners).toEqual([]);
@@ -445,7 +446,7 @@ test('a session refuses to be started a second time', async () => {
     operationKinds: [],
     execute: async () => ({ kind: 'complete' }),
     resume: () => 'interrupted',
-    ended: () => undefined,
+    noteReportDurable: () => undefined,
     forgetHost: async () => undefined,
   };
   await expect(world.session?.start(executor)).rejects.toThrow('started before');

@@ -73,7 +73,7 @@ export interface OperationContext {
    */
   begin(): Promise<void>;
   /** Reports progress: the latest wins, is sent now and then, and is never stored. */
-  continuing(progress: Progress): void;
+  reportProgress(progress: Progress): void;
   /**
    * The secret by name, in this version or a newer one. Waits for it a bounded time, then rejects
    * with `AttemptEnd` (retryAfter).
@@ -122,7 +122,7 @@ export interface Executor {
     context: OperationContext,
   ): 'interrupted' | Promise<FinalResult | 'interrupted'>;
   /** The final report of this operation is durable: the runner may learn that. */
-  ended(operationId: OperationId): void;
+  noteReportDurable(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: durably, it may act now. */
   handOffAnswered?(handOff: HandOff, acts: boolean): void;
   /** The hand-off of this host that may act and whose runner does not know it yet, if any. */

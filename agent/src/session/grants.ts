@@ -45,7 +45,7 @@ export class Grants {
   }
 
   /** Every grant whose host is not handed off: it may start a runner, or has started it. */
-  states(): readonly BootGrantState[] {
+  active(): readonly BootGrantState[] {
     return this.all().filter(({ handedOff }) => handedOff === undefined);
   }
 
@@ -89,7 +89,7 @@ export class Grants {
     const outdated = this.#openWhere(
       (grant) => grant.opened.hostUid === operation.hostUid || this.#deadAndUnbound(grant),
     );
-    await journal.append(...outdated.map(closing), { case: 'grantOpened', value: opened });
+    await journal.append(...outdated.map(closedRecord), { case: 'grantOpened', value: opened });
     this.#openedSuspendAwareMs.set(operation.id, openedSuspendAwareMs);
     for (const closed of outdated) this.#openedSuspendAwareMs.delete(closed);
     const grant = this.#grantOf({ opened });
@@ -115,14 +115,14 @@ export class Grants {
    */
   async close(operationId: OperationId): Promise<void> {
     const grant = this.byOperation(operationId);
-    if (grant !== undefined) await this.#deps.journal.append(closing(operationId));
+    if (grant !== undefined) await this.#deps.journal.append(closedRecord(operationId));
     this.#openedSuspendAwareMs.delete(operationId);
   }
 
   /** Closes every grant of a host. Rejects when that cannot be made durable. */
   async closeHost(hostUid: HostUid): Promise<void> {
     const open = this.#openWhere(({ opened }) => opened.hostUid === hostUid);
-    if (open.length > 0) await this.#deps.journal.append(...open.map(closing));
+    if (open.length > 0) await this.#deps.journal.append(...open.map(closedRecord));
     for (const operationId of open) this.#openedSuspendAwareMs.delete(operationId);
   }
 
@@ -151,7 +151,7 @@ export class Grants {
   }
 }
 
-function closing(operationId: OperationId): RecordInit {
+function closedRecord(operationId: OperationId): RecordInit {
   return { case: 'grantClosed', value: { operationId } };
 }
 

@@ -30,7 +30,7 @@ const state = () => world.session?.handOffState(step);
 const grant = () => world.session?.grants.byOperation(boot);
 
 test('a hand-off acts once its end is applied, and its boot starts no runner', async () => {
-  expect(world.session?.bootMemory().grants).toHaveLength(1);
+  expect(world.session?.bootState().grants).toHaveLength(1);
   const ordered = handOff();
   await world.issue(ordered);
   expect(world.handOffs).toEqual([`${step} acts`]);
@@ -42,11 +42,11 @@ test('a hand-off acts once its end is applied, and its boot starts no runner', a
     deadlineMs: ordered.deadline && timestampMs(ordered.deadline),
   };
   expect(grant()?.handedOff).toEqual(decided);
-  expect(world.session?.bootMemory().grants).toEqual([]);
+  expect(world.session?.bootState().grants).toEqual([]);
   await world.restart();
   expect(state()).toBe('released');
   expect(grant()?.handedOff).toEqual(decided);
-  expect(world.session?.bootMemory().grants).toEqual([]);
+  expect(world.session?.bootState().grants).toEqual([]);
   expect(world.controlPlane.hellos.at(-1)?.grants).toEqual([]);
 });
 

@@ -26,6 +26,6 @@ export type {
   PrefetchReceiver,
   TrustKeeper,
 } from './receivers.ts';
-export { withheld } from './results.ts';
+export { whyWithheld } from './results.ts';
 export { AgentSession, type SessionOptions } from './session.ts';
 export type { SessionTransport, StreamConnection, TransportHandlers } from './transport.ts';

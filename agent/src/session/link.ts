@@ -162,8 +162,8 @@ export class AgentLink {
   #connect(stream: number): StreamConnection {
     return this.#deps.transport.connect({
       onMessage: ({ message }) => {
-        if (stream === this.#move?.stream) this.#hearNext(this.#move, message);
-        else if (stream === this.#stream) this.#hear(message);
+        if (stream === this.#move?.stream) this.#receiveFromNext(this.#move, message);
+        else if (stream === this.#stream) this.#receive(message);
       },
       onClosed: (reason) => {
         if (stream === this.#move?.stream) this.#stay(reason);
@@ -184,7 +184,7 @@ export class AgentLink {
     this.#connection = undefined;
   }
 
-  #hearNext(move: Move, message: agent.SessionResponse['message']): void {
+  #receiveFromNext(move: Move, message: agent.SessionResponse['message']): void {
     if (message.case !== 'welcome') {
       const why = message.case === 'refused' ? `refused: ${message.value.message}` : 'no Welcome';
       return this.#stay(why);
@@ -210,21 +210,21 @@ export class AgentLink {
     for (const message of move.deferred) this.#deps.onMessage(message);
   }
 
-  #hear(message: agent.SessionResponse['message']): void {
+  #receive(message: agent.SessionResponse['message']): void {
     this.#heardAtMs = this.#deps.clock.suspendAwareMs();
     if (message.case === 'refused') {
       const { reason, message: text } = message.value;
       return this.#dialLater(`refused: ${reason}: ${text}`);
     }
     if (this.#status.kind === 'connected') {
-      if (message.case !== 'welcome') return this.#takeIn(message);
+      if (message.case !== 'welcome') return this.#handOn(message);
       return this.#dialLater('a second Welcome');
     }
     if (message.case === 'welcome') return this.#open(message.value);
     this.#dialLater(`${message.case ?? 'an unknown message'} before Welcome`);
   }
 
-  #takeIn(message: agent.SessionResponse['message']): void {
+  #handOn(message: agent.SessionResponse['message']): void {
     if (this.#move === undefined || message.case === 'leaseRenewal') {
       return this.#deps.onMessage(message);
     }

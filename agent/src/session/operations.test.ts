@@ -432,7 +432,7 @@ test('progress is reported while an operation runs, to the next session too', as
   const world = await connected();
   const work: Work = async (_operation, context) => {
     await context.begin();
-    context.continuing({ step: 'deploy.erase_devices', percent: 40, text: 'overwriting' });
+    context.reportProgress({ step: 'deploy.erase_devices', percent: 40, text: 'overwriting' });
     await world.clock.sleep(20_000);
     return { kind: 'complete' };
   };

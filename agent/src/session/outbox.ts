@@ -39,7 +39,7 @@ export interface OutboxDependencies {
   /** Every operation that is kept. */
   readonly attempts: AttemptBook;
   /** The report of this operation is safe: here or at the control plane. */
-  readonly onSafe: (operationId: OperationId) => void;
+  readonly onReportDurable: (operationId: OperationId) => void;
   /** The end of a hand-off was answered; `acts`: that it may act is durable (H2). */
   readonly onHandOff: (handOff: HandOff, acts: boolean) => void;
 }
@@ -211,7 +211,7 @@ export class ReportOutbox {
     answer: agent.ReportAnswer,
     handOff: HandOff | undefined,
   ): RecordInit[] {
-    const { log, onSafe, attempts } = this.#deps;
+    const { log, onReportDurable: onSafe, attempts } = this.#deps;
     const { id: operationId } = attempt;
     const unwritten = attempt.reportJournalled ? [] : recordsOfEnd(attempt);
     if (!isApplied(answer)) {
@@ -221,7 +221,7 @@ export class ReportOutbox {
     attempts.answer(attempt);
     const answered: RecordInit = { case: 'answered', value: { operationId } };
     if (handOff !== undefined) {
-      const released = isApplied(answer) ? [releasing(handOff)] : [];
+      const released = isApplied(answer) ? [handedOffRecord(handOff)] : [];
       return [...unwritten, ...released, answered];
     }
     if (!attempt.reportJournalled) onSafe(operationId);
@@ -229,7 +229,7 @@ export class ReportOutbox {
   }
 
   async #write(attempt: Attempt): Promise<void> {
-    const { journal, log, crashPoint, onSafe } = this.#deps;
+    const { journal, log, crashPoint, onReportDurable: onSafe } = this.#deps;
     try {
       await journal.append(...recordsOfEnd(attempt));
     } catch (error) {
@@ -283,7 +283,12 @@ function isApplied({ verdict }: agent.ReportAnswer): boolean {
   return verdict === APPLIED || verdict === DUPLICATE;
 }
 
-function releasing({ operationId, bootOperationId, destructive, deadlineMs }: HandOff): RecordInit {
+function handedOffRecord({
+  operationId,
+  bootOperationId,
+  destructive,
+  deadlineMs,
+}: HandOff): RecordInit {
   const value = {
     operationId: bootOperationId,
     handOffOperationId: operationId,

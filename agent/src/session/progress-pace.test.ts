@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Progress } from './executor.ts';
-import { paced, progressPaceMs } from './progress-pace.ts';
+import { progressPaceMs, throttle } from './progress-pace.ts';
 import { TestClock } from './testing/clock.ts';
 
 const step = 'deploy.fetch_image';
@@ -10,7 +10,7 @@ const fetched = (percent: number): Progress => ({ step, text: 'fetches', percent
 function setUp() {
   const time = new TestClock();
   const told: Progress[] = [];
-  const tell = paced(time.open().clock, (progress) => void told.push(progress));
+  const tell = throttle(time.open().clock, (progress) => void told.push(progress));
   return { time, told, tell };
 }
 

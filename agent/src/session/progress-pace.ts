@@ -13,29 +13,29 @@ import type { Progress } from './executor.ts';
 export const progressPaceMs = 1_000;
 
 /** Wraps `tell` so that it gets fewer reports, by the rules above. */
-export function paced(
+export function throttle(
   clock: Pick<Clock, 'suspendAwareMs' | 'after'>,
-  tell: (progress: Progress) => void,
+  report: (progress: Progress) => void,
 ): (progress: Progress) => void {
   let latest: Progress | undefined;
   let reported: Progress | undefined;
   let nextAtMs = Number.NEGATIVE_INFINITY;
   let isWaiting = false;
-  const tellLatest = (): void => {
+  const reportLatest = (): void => {
     if (latest === undefined || latest === reported) return;
     reported = latest;
     nextAtMs = clock.suspendAwareMs() + progressPaceMs;
-    tell(latest);
+    report(latest);
   };
   return (progress) => {
     latest = progress;
     const waitMs = nextAtMs - clock.suspendAwareMs();
-    if (waitMs <= 0 || reported === undefined || isNews(reported, progress)) return tellLatest();
+    if (waitMs <= 0 || reported === undefined || isNews(reported, progress)) return reportLatest();
     if (isWaiting) return;
     isWaiting = true;
     clock.after(waitMs, () => {
       isWaiting = false;
-      tellLatest();
+      reportLatest();
     });
   };
 }

@@ -23,7 +23,7 @@ export interface PrefetchReceiver {
 /** Gets requests for reads of BMCs, and answers each by `reportBmcRead`. */
 export interface BmcReadReceiver {
   readonly kinds: readonly BmcReadKind[];
-  ask(question: agent.ReadBmc): void;
+  read(question: agent.ReadBmc): void;
 }
 
 /** Hears which consoles are to be shown, and shows them by `reportConsole`. */
@@ -82,7 +82,7 @@ export function passToReceiver(
     case 'prefetchImages':
       return prefetch?.replace(message.value);
     case 'readBmc':
-      return reads?.ask(message.value);
+      return reads?.read(message.value);
     case 'watchConsole':
       return consoles?.watch(message.value);
     case 'endConsole':

@@ -115,7 +115,7 @@ export function noLease(): RetryAfter {
 }
 
 /** Why nothing destructive may begin at this moment; undefined: it may. */
-export function withheld(lease: {
+export function whyWithheld(lease: {
   isLeaseValid(): boolean;
   brake(): SessionBrake | undefined;
 }): RetryAfter | undefined {

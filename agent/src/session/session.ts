@@ -15,10 +15,10 @@ import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform'
 import type { RecordSpan } from '@rackwright/trace';
 import { type Journal, storeSeen } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
-import { type BootState, KeptBootSnapshots, makeBootMemory } from './boot-snapshot.ts';
+import { type BootState, KeptBootSnapshots, makeBootState } from './boot-snapshot.ts';
 import { brakeOf } from './brake.ts';
 import { Credentials } from './credentials.ts';
-import { disturbing } from './disturbing.ts';
+import { withDisturbanceNotes } from './disturbing.ts';
 import type { BootGrantState, Credential, Executor, PowerReadings } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
@@ -67,7 +67,7 @@ export class AgentSession {
   /** Boot grants: opened by operations, bound by the runner gateway, read by the boot path. */
   readonly grants: Grants;
   /** The boot path's memory. The same object until something changes. */
-  readonly bootMemory: () => BootState;
+  readonly bootState: () => BootState;
   readonly #options: SessionOptions;
   readonly #limits: SessionLimits;
   readonly #lease: WorkLease;
@@ -97,15 +97,15 @@ export class AgentSession {
       options.observer?.bootOpened(grant);
     };
     this.grants = new Grants({ ...options, onOpened });
-    const grants = () => this.grants.states();
-    this.bootMemory = makeBootMemory(this.#snapshots, () => journal.state, grants);
+    const grants = () => this.grants.active();
+    this.bootState = makeBootState(this.#snapshots, () => journal.state, grants);
     this.#link = new AgentLink({
       ...options,
       limits: this.#limits,
       hello: () => this.#hello(),
       onWelcome: (welcome) => this.#handleWelcome(welcome),
       onFailure: () => void options.trust?.sessionFailed(),
-      onMessage: (message) => this.#take(message),
+      onMessage: (message) => this.#handleMessage(message),
       hasWork: () => this.#hasWork(),
       onHeartbeat: (sequence) => this.#lease.heartbeatSent(sequence),
     });
@@ -116,7 +116,7 @@ export class AgentSession {
    * is under way. To be called once. Without `power` nothing reads power between operations.
    */
   async start(given: Executor, power?: PowerReadings): Promise<void> {
-    const executor = power === undefined ? given : disturbing(given, power);
+    const executor = power === undefined ? given : withDisturbanceNotes(given, power);
     if (this.#running !== undefined) throw new Error('the session has been started before');
     const attempts = new Attempts({
       ...this.#options,
@@ -159,7 +159,7 @@ export class AgentSession {
 
   /** Whether something destructive may begin now (R11). */
   isLeaseValid(): boolean {
-    return this.#lease.valid();
+    return this.#lease.isValid();
   }
 
   /** How long the lease is valid unless it is renewed, milliseconds. */
@@ -225,7 +225,7 @@ export class AgentSession {
 
   /** A secret in this version or a newer one, if it has arrived. */
   credential(name: string, version: bigint): Credential | undefined {
-    return this.#credentials.now(name, version);
+    return this.#credentials.find(name, version);
   }
 
   /** The stage of a step that takes its runner away. */
@@ -252,12 +252,12 @@ export class AgentSession {
   }
 
   /** The runner of this session is gone. Hello no longer lists it. */
-  runnerGone(...gone: Parameters<Facts['runnerGone']>): void {
+  noteRunnerGone(...gone: Parameters<Facts['runnerGone']>): void {
     this.#facts.runnerGone(...gone);
   }
 
   /** Reports once for each boot, because a refused runner asks again and again. */
-  runnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void {
+  reportRunnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void {
     if (this.#facts.refusedBoot(hostUid) === bootOperationId) return;
     this.reportFacts(hostUid, { runnerRefused: { bootOperationId, message } });
   }
@@ -277,7 +277,7 @@ export class AgentSession {
       watchesConsoles: this.#options.consoles !== undefined,
       ...storeInHello(this.#seen(), this.#refusal ?? store?.refusal),
       trustedCaSha256: [...(this.#options.trust?.trusted() ?? [])],
-      grants: this.grants.states().map((grant) => ({
+      grants: this.grants.active().map((grant) => ({
         operationId: grant.operationId,
         hostUid: grant.hostUid,
         expireTime: timestampFromMs(grant.expiresAtMs),
@@ -302,7 +302,7 @@ export class AgentSession {
     this.#noteStore(welcome);
     attempts.direct(welcome.directives);
     for (const hostUid of welcome.forgetHostUids) this.#forget(hostUid);
-    attempts.tellAll();
+    attempts.sendUnanswered();
     for (const [hostUid, observations] of this.#facts.all()) {
       attempts.outbox.sendFacts(hostUid, observations);
     }
@@ -315,7 +315,7 @@ export class AgentSession {
     this.#options.observer?.sessionOpened();
   }
 
-  #take(message: agent.SessionResponse['message']): void {
+  #handleMessage(message: agent.SessionResponse['message']): void {
     const { attempts } = this.#started();
     switch (message.case) {
       case 'operation':

@@ -61,32 +61,32 @@ export class WorkLease {
     for (const sent of this.#sentAtMs.keys()) if (sent <= sequence) this.#sentAtMs.delete(sent);
     this.#endMs = sentAtMs + Math.min(durationMs, this.#longestMs);
     this.#brake = brake;
-    if (this.#runs()) for (const wake of [...this.#waiting]) wake();
+    if (this.#isRunning()) for (const wake of [...this.#waiting]) wake();
   }
 
   /** Whether something destructive may begin now. */
-  valid(): boolean {
-    return this.#brake === undefined && this.#runs();
+  isValid(): boolean {
+    return this.#brake === undefined && this.#isRunning();
   }
 
   /** How long it still permits, milliseconds; 0 when it permits nothing now. */
   leftMs(): number {
-    return this.valid() ? this.#endMs - this.#clock.suspendAwareMs() : 0;
+    return this.isValid() ? this.#endMs - this.#clock.suspendAwareMs() : 0;
   }
 
   /** The brake in force; undefined while there is none or the lease does not run. */
   brake(): SessionBrake | undefined {
-    return this.#runs() ? this.#brake : undefined;
+    return this.#isRunning() ? this.#brake : undefined;
   }
 
-  #runs(): boolean {
+  #isRunning(): boolean {
     return this.#clock.suspendAwareMs() < this.#endMs;
   }
 
   /** Waits until it is renewed, at most `waitMs`; 'valid' at once while it permits everything. */
-  whenValid(waitMs: number, signal: AbortSignal): Promise<LeaseWait> {
+  waitUntilValid(waitMs: number, signal: AbortSignal): Promise<LeaseWait> {
     if (signal.aborted) return Promise.resolve('aborted');
-    if (this.valid()) return Promise.resolve('valid');
+    if (this.isValid()) return Promise.resolve('valid');
     return new Promise((resolve) => {
       const finish = (outcome: LeaseWait) => {
         this.#waiting.delete(onValid);

@@ -34,7 +34,7 @@ export interface Browsers {
 export function createBrowsers({ signIns, provider, shown, audit }: BrowsersParts): Browsers {
   const open = async (opener: Opener, context: CallContext): Promise<OpenedSignIn> => {
     const opened = await signIns.open(opener);
-    tell(audit, opener.principal, 'browser', context);
+    auditSignIn(audit, opener.principal, 'browser', context);
     // From now on its network has a share of the capacity for known networks.
     context.vouch?.();
     return opened;
@@ -62,7 +62,7 @@ export function createBrowsers({ signIns, provider, shown, audit }: BrowsersPart
   };
 }
 
-function tell(
+function auditSignIn(
   audit: AuditSink,
   { actor, role, scope, token }: Principal,
   by: string,

@@ -7,9 +7,9 @@ test('the end of a credential is reported once to each observer that is still th
   const cancels = ['a', 'b', 'c'].map((name) => ends.add('one', () => told.push(name)));
   ends.add('other', () => told.push('other'));
   cancels[1]?.();
-  ends.tell('one');
+  ends.notify('one');
   expect(told).toEqual(['a', 'c']);
-  ends.tell('none');
+  ends.notify('none');
 });
 
 test('an end may cancel itself and others while it is told', () => {
@@ -20,8 +20,8 @@ test('an end may cancel itself and others while it is told', () => {
     cancel();
   });
   ends.add('one', () => told.push('second'));
-  ends.tell('one');
-  ends.tell('one');
+  ends.notify('one');
+  ends.notify('one');
   expect(told).toEqual(['first', 'second', 'second']);
 });
 
@@ -32,6 +32,6 @@ test('an observer that is taken back twice takes no other away', () => {
   takeBack();
   ends.add('h', () => told.push('second'));
   takeBack();
-  ends.tell('h');
+  ends.notify('h');
   expect(told).toEqual(['second']);
 });

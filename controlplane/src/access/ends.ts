@@ -17,7 +17,7 @@ export class Ends {
   }
 
   /** The credential has ended. */
-  tell(hash: string): void {
+  notify(hash: string): void {
     for (const end of [...(this.#byHash.get(hash) ?? [])]) end();
   }
 }

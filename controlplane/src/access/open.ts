@@ -4,7 +4,7 @@ import type { CallContext } from '@rackwright/messages';
 import type { Clock, Log, Random, WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
-import type { Following } from '../following/index.ts';
+import type { StoreFollower } from '../following/index.ts';
 import { BrowserSignIn, type SignInSealer } from './browser-sign-in.ts';
 import { type Browsers, createBrowsers } from './browsers.ts';
 import { createOidcVerifier } from './oidc.ts';
@@ -24,7 +24,7 @@ export interface AccessOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly following: Following;
+  readonly following: StoreFollower;
   readonly audit: AuditSink;
   readonly firstTokenSha256: string;
   readonly oidc: OidcConfig | undefined;
@@ -61,7 +61,7 @@ export function openAccess(options: AccessOptions): Access {
   });
   const browsers = createBrowsers({ ...options, signIns, provider: provider?.browser, shown });
   return {
-    signIn: createSignIn({ ...shown, signIns, onSignIn: tellSignIns(clock, audit) }),
+    signIn: createSignIn({ ...shown, signIns, onSignIn: auditSignIns(clock, audit) }),
     browsers,
     otherAdmins: oidc?.roles.some(({ isFullAdmin }) => isFullAdmin) ?? false,
     start: async () => {
@@ -93,7 +93,7 @@ function providerOf(options: AccessOptions) {
 }
 
 /** Records the first use of a credential, in this process and in each hour. */
-function tellSignIns(clock: Clock, audit: AuditSink) {
+function auditSignIns(clock: Clock, audit: AuditSink) {
   const recordedMs = new Map<string, number>();
   return (principal: Principal, context: CallContext): void => {
     const { actor, proofSha256, role, scope } = principal;

@@ -12,9 +12,9 @@
 import { type Clock, pause } from '@rackwright/platform';
 import type {
   Change,
+  KeyHistory,
   Listing,
   ListPage,
-  Past,
   StateStore,
   StoreRevision,
   WatchEvent,
@@ -134,13 +134,13 @@ class ScopedStore implements StateStore {
     return (await this.#visibleThen(changes.toReversed(), undefined)).toReversed();
   }
 
-  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
-    const past = await this.#inner.past(key, limit, from);
+  async historyBackwards(key: string, limit: number, from?: StoreRevision): Promise<KeyHistory> {
+    const past = await this.#inner.historyBackwards(key, limit, from);
     const { before } = past;
     const last = past.changes.at(-1);
     const older =
       before.kind === 'more' && last?.kind === 'delete'
-        ? (await this.#inner.past(key, 1, before.from)).changes[0]
+        ? (await this.#inner.historyBackwards(key, 1, before.from)).changes[0]
         : undefined;
     return { changes: await this.#visibleThen(past.changes, older), before };
   }
@@ -165,7 +165,7 @@ class ScopedStore implements StateStore {
         yield event;
         continue;
       }
-      const shown = await this.#tellOf(event, seen);
+      const shown = await this.#changeInScope(event, seen);
       if (shown !== undefined) yield shown;
     }
   }
@@ -201,7 +201,7 @@ class ScopedStore implements StateStore {
   }
 
   /** Invariant 2. */
-  async #tellOf(change: Change, seen: Map<string, boolean>): Promise<Change | undefined> {
+  async #changeInScope(change: Change, seen: Map<string, boolean>): Promise<Change | undefined> {
     const { key, revision, writeId } = change;
     if (!(await this.#isOfSeenHost(key, seen))) return undefined;
     const isSeen = change.kind === 'put' && (await this.#sees(change, this.#hosts()));

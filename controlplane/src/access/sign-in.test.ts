@@ -6,7 +6,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import type { Principal } from './principal.ts';
 import { createSignIn, type SignIn } from './sign-in.ts';
 import { makeToken } from './token.ts';
@@ -55,7 +55,7 @@ async function replica(
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
-  const following = new Following({ store, clock, log, retryDelayMs: 10 });
+  const following = new StoreFollower({ store, clock, log, retryDelayMs: 10 });
   stops.push(() => following.stop());
   const book = new TokenBook({
     store: counted,

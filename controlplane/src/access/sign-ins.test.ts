@@ -5,7 +5,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import { everywhere, type Principal } from './principal.ts';
 import { endSignInsOf, SignIns, type SignInsOptions, signInCookie } from './sign-ins.ts';
 
@@ -36,7 +36,7 @@ afterEach(async () => {
 /** One of several control planes on the store. */
 async function replica(more: Partial<SignInsOptions> = {}) {
   const store = await openMemoryStore({ random: nodeRandom(), disk, ...more });
-  const following = new Following({ store, clock, log, retryDelayMs: 10 });
+  const following = new StoreFollower({ store, clock, log, retryDelayMs: 10 });
   const signIns = new SignIns({
     ...{ store, following, clock, log, lifeMs, random: nodeRandom(), configSha256: '0a' },
     principalOfSecret: async (name, secretSha256) => {

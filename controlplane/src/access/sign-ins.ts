@@ -33,7 +33,7 @@ import {
   type Random,
 } from '@rackwright/platform';
 import { type Entry, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
-import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { type FollowedValues, followValues, type StoreFollower } from '../following/index.ts';
 import {
   deleteRecord,
   idOfKey,
@@ -78,7 +78,7 @@ export interface Opener {
 
 export interface SignInsOptions {
   readonly store: StateStore;
-  readonly following: Following;
+  readonly following: StoreFollower;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -274,7 +274,7 @@ export class SignIns {
 
   #forget(hash: string): void {
     this.#known.delete(hash);
-    this.#ends.tell(hash);
+    this.#ends.notify(hash);
   }
 }
 

@@ -31,7 +31,7 @@ import {
   type Random,
 } from '@rackwright/platform';
 import { type Entry, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
-import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { type FollowedValues, followValues, type StoreFollower } from '../following/index.ts';
 import {
   deleteRecord,
   idOf,
@@ -65,7 +65,7 @@ export interface TokenBookOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly following: Following;
+  readonly following: StoreFollower;
   /** SHA-256 of the whole text of the first token, hex. */
   readonly firstTokenSha256: string;
 }
@@ -202,7 +202,7 @@ export class TokenBook {
       const kept = await readRecord(store, schema, tokenKey(asTokenId(idOf(name))));
       const isIt = Buffer.from(kept?.record.secretSha256 ?? []).toString('hex') === proof;
       if (kept === undefined || !isIt || isTokenEnded(kept.record, clock.nowMs()))
-        this.#ends.tell(proof);
+        this.#ends.notify(proof);
     } catch (error) {
       // Once the store responds again, the watch reports what has changed.
       log.warn({ token: name }, 'a token could not be read again', error);
@@ -279,7 +279,7 @@ export class TokenBook {
     const before = this.#proofs.get(key);
     if (before !== undefined && before !== proof) {
       this.#known.delete(before);
-      if (before !== this.#options.firstTokenSha256) this.#ends.tell(before);
+      if (before !== this.#options.firstTokenSha256) this.#ends.notify(before);
     }
     if (record === undefined || proof === undefined) {
       this.#proofs.delete(key);
@@ -288,7 +288,7 @@ export class TokenBook {
     this.#proofs.set(key, proof);
     const over = isTokenEnded(record, this.#options.clock.nowMs());
     this.#known.set(proof, over);
-    if (over) this.#ends.tell(proof);
+    if (over) this.#ends.notify(proof);
   }
 
   /** Removes tokens that ended long ago. The first token's own record stays. */

@@ -22,7 +22,7 @@ export {
   type RackLimits,
 } from './base/limits.ts';
 export { PrefetchProgress, type PrefetchState } from './base/prefetch-progress.ts';
-export { Quotas } from './base/quota.ts';
+export { ReadPaces } from './base/quota.ts';
 export type { SessionRefusal } from './base/session-refusal.ts';
 export type { SessionSink } from './base/sink.ts';
 export { type OutputPiece, StepLogs } from './base/step-logs.ts';

@@ -36,7 +36,7 @@ import type { AuditTrail } from '../audit/index.ts';
 import { Controller } from '../loop/index.ts';
 import { idOf, isBusy, isStoreUnavailable, untilWritten } from '../records/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
-import { Intake, type IntakeDependencies, type IntakeVerdict } from './intake.ts';
+import { Intake, type IntakeDependencies, type IntakeResult } from './intake.ts';
 import { type Acceptance, hostOf, judge } from './judge.ts';
 import { havingKeys, type KeptMachine, keysOfMachine, lineKey, rackKey } from './kept.ts';
 import { markLine, markTaken } from './lines.ts';
@@ -159,7 +159,7 @@ export class Discovery {
   }
 
   /** Processes a finding of a rack's agent. */
-  report(rackId: RackId, finding: agent.Discovered): Promise<IntakeVerdict> {
+  report(rackId: RackId, finding: agent.Discovered): Promise<IntakeResult> {
     return this.#queue(() => this.#takeIn(`racks/${rackId}`, finding));
   }
 
@@ -204,7 +204,7 @@ export class Discovery {
     return this.#controller.take('machines', act);
   }
 
-  async #takeIn(rack: RackName, finding: agent.Discovered): Promise<IntakeVerdict> {
+  async #takeIn(rack: RackName, finding: agent.Discovered): Promise<IntakeResult> {
     const problem = problemOf(finding);
     if (problem !== undefined) {
       return { kind: 'refused', cause: agent.DiscoveryRefusalKind.INVALID, text: problem };

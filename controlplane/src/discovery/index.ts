@@ -1,4 +1,4 @@
 /** Machines that netbooted and are not hosts, and how they become hosts. */
 
 export { Discovery, type DiscoveryDependencies } from './discovery.ts';
-export type { IntakeVerdict } from './intake.ts';
+export type { IntakeResult } from './intake.ts';

@@ -44,7 +44,7 @@ export interface IntakeContext {
 }
 
 /** What becomes of a discovered machine. */
-export type IntakeVerdict =
+export type IntakeResult =
   | { readonly kind: 'listed' }
   /** It is a host, and its agent should have recognized it. */
   | { readonly kind: 'known' }
@@ -75,12 +75,12 @@ export class Intake {
   async takeIn(
     seen: KeptMachine,
     { snapshot, ofRack }: IntakeContext,
-  ): Promise<IntakeVerdict | LostWrite> {
+  ): Promise<IntakeResult | LostWrite> {
     const { machine: fresh, traits } = seen;
     const { rack } = fresh;
     const known = hostOf(seen, snapshot.hosts);
     if (known !== undefined) {
-      await this.#tellHost(known.host, known.text, fresh);
+      await this.#reportToHost(known.host, known.text, fresh);
       return verdictOnHost(known, fresh);
     }
     const sameMachines = snapshot.machines.filter((each) => isSameMachine(each.traits, traits));
@@ -103,7 +103,7 @@ export class Intake {
   }
 
   /** Lists a machine that is not listed in its rack. */
-  async #list(seen: KeptMachine, snapshot: DiscoverySnapshot): Promise<IntakeVerdict | LostWrite> {
+  async #list(seen: KeptMachine, snapshot: DiscoverySnapshot): Promise<IntakeResult | LostWrite> {
     const identity = freeIdentity(seen, snapshot);
     if (identity === undefined) {
       return refused(causes.INDISTINCT, 'nothing tells it from machines that are listed already');
@@ -152,7 +152,7 @@ export class Intake {
   async #seenAgain(
     { id, machine, revision }: KeptMachine,
     fresh: DiscoveredMachine,
-  ): Promise<IntakeVerdict | LostWrite> {
+  ): Promise<IntakeResult | LostWrite> {
     const next = clone(DiscoveredMachineSchema, machine);
     const { bootMac, inventory, lastSeenTime, bmcAddress } = fresh;
     Object.assign(next, { bootMac, inventory, lastSeenTime });
@@ -162,7 +162,7 @@ export class Intake {
   }
 
   /** A host netbooted from an unknown interface without an order. */
-  async #tellHost(host: KnownHost, text: string, machine: DiscoveredMachine): Promise<void> {
+  async #reportToHost(host: KnownHost, text: string, machine: DiscoveredMachine): Promise<void> {
     if (isKnownBoot(machine, host)) return;
     const { rack, bootMac } = machine;
     this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, text);
@@ -198,7 +198,7 @@ export class Intake {
 function verdictOnHost(
   { host, text }: { readonly host: KnownHost; readonly text: string },
   machine: DiscoveredMachine,
-): IntakeVerdict {
+): IntakeResult {
   if (isKnownBoot(machine, host)) return { kind: 'known' };
   if (host.rack === machine.rack) {
     return { kind: 'refused', cause: causes.HOST, text, hostUid: host.uid };
@@ -206,6 +206,6 @@ function verdictOnHost(
   return refused(causes.HOST_ELSEWHERE, 'it says that it is a host of another rack');
 }
 
-function refused(cause: agent.DiscoveryRefusalKind, text: string): IntakeVerdict {
+function refused(cause: agent.DiscoveryRefusalKind, text: string): IntakeResult {
   return { kind: 'refused', cause, text };
 }

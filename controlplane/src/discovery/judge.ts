@@ -53,14 +53,14 @@ export interface Acceptance {
   readonly rule?: string;
 }
 
-export type Decision =
+export type MachineDecision =
   | { readonly kind: 'host'; readonly host: KnownHost; readonly text: string }
   | { readonly kind: 'accept'; readonly acceptance: Acceptance }
   /** `fits`: a line or a rule matches it, and something keeps that from taking it. */
   | { readonly kind: 'wait'; readonly text: string; readonly fits: boolean };
 
 /** The host that the machine already is, or the line or rule that takes it. */
-export function judge(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
+export function judge(kept: KeptMachine, snapshot: DiscoverySnapshot): MachineDecision {
   const { rack } = kept.machine;
   const known = hostOf(kept, snapshot.hosts, (host) => {
     return host.rack === rack || bootMacOf(kept, host) !== undefined;
@@ -81,7 +81,7 @@ export function judge(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision 
   return byRules(kept, snapshot);
 }
 
-function waiting(text: string): Decision {
+function waiting(text: string): MachineDecision {
   return { kind: 'wait', text: bounded(text), fits: true };
 }
 
@@ -244,7 +244,11 @@ function elsewhere({ spec }: ExpectedHost, { machine }: KeptMachine): TakeObstac
   return { kind: 'elsewhere', text };
 }
 
-function byLine(expected: ExpectedHost, kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
+function byLine(
+  expected: ExpectedHost,
+  kept: KeptMachine,
+  snapshot: DiscoverySnapshot,
+): MachineDecision {
   const hostId = idOf(expected.name);
   const obstacle = elsewhere(expected, kept);
   if (obstacle !== undefined) return waiting(`${expected.name}: ${obstacle.text}`);
@@ -259,7 +263,7 @@ function byLine(expected: ExpectedHost, kept: KeptMachine, snapshot: DiscoverySn
   return { kind: 'accept', acceptance: { hostId, labels, spec, by: name, expectedUid: uid } };
 }
 
-function byRules(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
+function byRules(kept: KeptMachine, snapshot: DiscoverySnapshot): MachineDecision {
   const { rules = [], enabled } = snapshot.racks.get(kept.machine.rack)?.spec?.discovery ?? {};
   const rule = enabled === true ? rules.find((each) => ruleFits(each, kept)) : undefined;
   if (rule === undefined) {

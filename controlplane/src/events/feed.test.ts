@@ -176,7 +176,7 @@ describe('where the store no longer has every change', () => {
     const breaking: FeedStore = {
       incarnation: store.incarnation,
       list: (...of) => store.list(...of),
-      past: (...of) => store.past(...of),
+      historyBackwards: (...of) => store.historyBackwards(...of),
       async *watch(from, prefix, signal) {
         signals.push(signal);
         if (prefix === 'pools') throw new Error('the store is away');
@@ -228,7 +228,7 @@ function compactingOnce(inner: StateStore): FeedStore {
   return {
     incarnation: inner.incarnation,
     list: (...of) => inner.list(...of),
-    past: (...of) => inner.past(...of),
+    historyBackwards: (...of) => inner.historyBackwards(...of),
     async *watch(from, prefix, signal) {
       if (prefix === 'hosts' && !compacted) {
         compacted = true;

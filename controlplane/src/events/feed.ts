@@ -45,7 +45,7 @@ export interface FedChange {
   readonly upTo: StoreRevision | undefined;
 }
 
-export type FeedStore = Pick<StateStore, 'incarnation' | 'list' | 'past' | 'watch'>;
+export type FeedStore = Pick<StateStore, 'incarnation' | 'list' | 'historyBackwards' | 'watch'>;
 
 /** The most last values that one feed keeps for each collection, instead of reading them. */
 const rememberedMax = 256;
@@ -130,7 +130,7 @@ class CollectionFeed {
     const last = this.#last.get(change.key);
     if (last !== undefined && last.revision < change.revision) return beforeBy(last);
     const { changes, before } = await orUnavailable(
-      this.#store.past(change.key, 2, change.revision),
+      this.#store.historyBackwards(change.key, 2, change.revision),
     );
     const earlier = changes.find(({ revision }) => revision < change.revision);
     if (earlier !== undefined) return beforeBy(earlier);
@@ -178,7 +178,7 @@ class CollectionFeed {
     let first: Before = 'gone';
     reading: while (newestFirst.length < bridgedChangesMax) {
       const { changes, before } = await orUnavailable(
-        this.#store.past(key, PAST_CHANGES_MAX, next),
+        this.#store.historyBackwards(key, PAST_CHANGES_MAX, next),
       );
       for (const change of changes) {
         if (change.revision <= position) {

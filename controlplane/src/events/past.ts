@@ -3,7 +3,7 @@
  * ones, under the same ids, that a follower got.
  */
 import { GapReason } from '@rackwright/messages';
-import type { Change, Past, StateStore, StoreRevision } from '@rackwright/store';
+import type { Change, KeyHistory, StateStore, StoreRevision } from '@rackwright/store';
 import { orUnavailable } from '../records/index.ts';
 import { type EventCollection, eventsOf, gapOf, type TracedEvent } from './derive/derive.ts';
 
@@ -21,7 +21,7 @@ export interface PastChange {
  * no longer has the earlier changes. Rejects as the store does.
  */
 export async function* eventsBack(
-  store: Pick<StateStore, 'incarnation' | 'past'>,
+  store: Pick<StateStore, 'incarnation' | 'historyBackwards'>,
   collection: EventCollection,
   key: string,
   from: StoreRevision | undefined,
@@ -43,15 +43,15 @@ export async function* eventsBack(
 
 type Back =
   | { readonly kind: 'change'; readonly change: Change }
-  | { readonly kind: 'end'; readonly before: Past['before']['kind'] };
+  | { readonly kind: 'end'; readonly before: KeyHistory['before']['kind'] };
 
 async function* changesBack(
-  store: Pick<StateStore, 'past'>,
+  store: Pick<StateStore, 'historyBackwards'>,
   key: string,
   from: StoreRevision | undefined,
 ): AsyncGenerator<Back, void, undefined> {
   for (let next = from; ; ) {
-    const { changes, before } = await orUnavailable(store.past(key, readAtOnce, next));
+    const { changes, before } = await orUnavailable(store.historyBackwards(key, readAtOnce, next));
     for (const change of changes) yield { kind: 'change', change };
     if (before.kind !== 'more') {
       yield { kind: 'end', before: before.kind };

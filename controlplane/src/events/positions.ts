@@ -27,7 +27,7 @@ export function revisionIn(positions: Positions, collection: EventCollection): S
 }
 
 /** The same, with everything of this collection up to `revision` reported. */
-export function advanced(
+export function advancePositions(
   positions: Positions,
   collection: EventCollection,
   revision: StoreRevision,

@@ -313,8 +313,8 @@ export class FleetView {
     this.#revision = from;
     // No watch reports their changes up to this revision, so they are read again.
     this.#collections = new Map();
-    this.#tell();
-    if (this.#observers.size > 0) this.#tellDifferences(before, rows);
+    this.#releaseWaiters();
+    if (this.#observers.size > 0) this.#notifyOfDifferences(before, rows);
   }
 
   async #follow(): Promise<void> {
@@ -346,7 +346,7 @@ export class FleetView {
     }
     for (const collection of this.#collections.values()) collection.note(change);
     this.#revision = Math.max(this.#revision, revision);
-    this.#tell();
+    this.#releaseWaiters();
   }
 
   #changed(before: FleetRow | undefined, after: FleetRow | undefined): void {
@@ -362,7 +362,7 @@ export class FleetView {
   }
 
   /** (6) The new rows may contain changes that no watch reported. */
-  #tellDifferences(before: FleetRows, after: FleetRows): void {
+  #notifyOfDifferences(before: FleetRows, after: FleetRows): void {
     for (const row of after.behind()) this.#changed(before.get(row.hostId), row);
     for (const row of before.behind()) {
       if (after.get(row.hostId) === undefined) this.#changed(row, undefined);
@@ -401,7 +401,7 @@ export class FleetView {
     return record;
   }
 
-  #tell(): void {
+  #releaseWaiters(): void {
     for (const waiter of this.#waiters) {
       if (waiter.wanted > this.#revision) continue;
       this.#waiters.delete(waiter);

@@ -3,7 +3,7 @@ import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
-import { type Follower, Following } from './following.ts';
+import { type Follower, StoreFollower } from './following.ts';
 import { untilBroken } from './until-broken.fixture.ts';
 
 const retryDelayMs = 1_000;
@@ -16,7 +16,7 @@ let watches = 0;
 /** What the next listings wait for, or return instead. */
 let listings: ((listing: Promise<Listing>) => Promise<Listing>)[];
 let breakWatch: () => void;
-let following: Following;
+let following: StoreFollower;
 let stopping: AbortController;
 
 /** The store with listings and watches that the test controls. */
@@ -42,7 +42,7 @@ beforeEach(async () => {
   store = await openMemoryStore({ random: seededRandom(1) });
   watches = 0;
   listings = [];
-  following = new Following({ store: held(store), clock, log, retryDelayMs });
+  following = new StoreFollower({ store: held(store), clock, log, retryDelayMs });
   stopping = new AbortController();
 });
 

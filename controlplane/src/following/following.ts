@@ -51,7 +51,7 @@ function aheadOf({ entries, before }: Listing): ReadonlyMap<string, StoreRevisio
   return new Map(later.map(({ key, revision }) => [key, revision]));
 }
 
-export class Following {
+export class StoreFollower {
   readonly #deps: FollowingDependencies;
   readonly #prefixes = new Map<string, FollowedPrefix>();
   readonly #stopping = new AbortController();
@@ -136,12 +136,12 @@ class FollowedPrefix {
       joined.waiting = undefined;
       joined.ahead = aheadOf(listing);
       const later = waiting.filter(({ revision }) => revision > listing.before);
-      for (const change of later) this.#tell(joined, change);
+      for (const change of later) this.#notify(joined, change);
       return;
     }
   }
 
-  #tell(joined: JoinedFollower, change: Change): void {
+  #notify(joined: JoinedFollower, change: Change): void {
     const { waiting, follower } = joined;
     if (waiting !== undefined) {
       if (waiting.length <= waitingMax) waiting.push(change);
@@ -152,9 +152,9 @@ class FollowedPrefix {
   }
 
   /** F3 */
-  #try(joined: JoinedFollower, tell: () => void): void {
+  #try(joined: JoinedFollower, notify: () => void): void {
     try {
-      tell();
+      notify();
     } catch (error) {
       this.#warn(error, 'who follows it failed; it is listed again');
       joined.waiting = [];
@@ -182,7 +182,7 @@ class FollowedPrefix {
         for await (const change of store.watch(this.#position, this.#prefix, this.#signal)) {
           if (change.kind === 'compacted') break;
           this.#position = Math.max(this.#position, change.revision);
-          for (const joined of [...this.#joined]) this.#tell(joined, change);
+          for (const joined of [...this.#joined]) this.#notify(joined, change);
         }
       } catch (error) {
         this.#warn(error, 'the watch broke off; it starts again');

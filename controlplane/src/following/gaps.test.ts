@@ -4,7 +4,7 @@ import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Follower, Following } from './following.ts';
+import { type Follower, StoreFollower } from './following.ts';
 
 const retryDelayMs = 1_000;
 const quiet = () => undefined;
@@ -46,14 +46,14 @@ class Site {
   readonly views: Map<string, number>[] = [];
   readonly #store: StateStore;
   readonly #troubles: Trouble[];
-  readonly #following: Following;
+  readonly #following: StoreFollower;
   readonly #broken = new Set<() => void>();
 
   constructor(store: StateStore, troubles: readonly Trouble[]) {
     this.#store = store;
     this.#troubles = [...troubles];
     const { clock } = new SimProcess('p', this.heap, 0, () => false);
-    this.#following = new Following({ store: this.#troubled(), clock, log, retryDelayMs });
+    this.#following = new StoreFollower({ store: this.#troubled(), clock, log, retryDelayMs });
   }
 
   async act(one: Action): Promise<void> {

@@ -1,6 +1,6 @@
 /** Following for readers that want the present value of each key, and its deletion. */
 import type { Entry } from '@rackwright/store';
-import type { Following } from './following.ts';
+import type { StoreFollower } from './following.ts';
 
 /** Called with each value; `undefined` when the key no longer has one. */
 export type NoteValue = (key: string, entry: Entry | undefined) => void;
@@ -17,7 +17,7 @@ export interface FollowedValues {
  * reported with the next listing.
  */
 export function followValues(
-  following: Following,
+  following: StoreFollower,
   prefix: string,
   note: NoteValue,
 ): FollowedValues {

@@ -29,7 +29,12 @@ import {
   notFound,
   store as wire,
 } from '@rackwright/messages';
-import { type Change, PAST_CHANGES_MAX, type Past, type StoreRevision } from '@rackwright/store';
+import {
+  type Change,
+  type KeyHistory,
+  PAST_CHANGES_MAX,
+  type StoreRevision,
+} from '@rackwright/store';
 import { factsKey, hostKey, hostRecordOf } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
 import { pageBytesMax, pageSizeOf } from '../call/paging.ts';
@@ -151,10 +156,10 @@ async function* changesBack(
   { store }: StoreDependencies,
   key: string,
   from: StoreRevision | undefined,
-): AsyncGenerator<Change, Past['before']['kind'], undefined> {
+): AsyncGenerator<Change, KeyHistory['before']['kind'], undefined> {
   let next = from;
   for (let limit = readAtOnce; ; limit = Math.min(limit * 2, PAST_CHANGES_MAX)) {
-    const page = await orUnavailable(store.past(key, limit, next));
+    const page = await orUnavailable(store.historyBackwards(key, limit, next));
     yield* page.changes;
     if (page.before.kind !== 'more') return page.before.kind;
     next = page.before.from;
@@ -165,7 +170,7 @@ interface LastUntil {
   /** The last change up to that time. */
   readonly change?: Change;
   /** The state before the oldest stored change, when that change is later. */
-  readonly before?: Past['before']['kind'];
+  readonly before?: KeyHistory['before']['kind'];
   /** The time of the oldest stored change; undefined when there is none. */
   readonly oldest?: number;
 }

@@ -19,7 +19,7 @@ export { type IndexedHost, rackIdOf } from './fleet/host-index.ts';
 export {
   confirm,
   type ReservedValue,
-  type ReserveOutcome,
+  type ReserveResult,
   releaseReserved,
   releaseUnnamed,
   reserve,

@@ -1,9 +1,9 @@
 /**
  * The host's life: six stable states, the runs between them, and the requests at each point (the
- * tables of `machine-tables.ts`), with the one pure function `step` (DESIGN §4).
+ * tables of `machine-tables.ts`), with the one pure function `decideHost` (DESIGN §4).
  *
  * Invariants:
- * H1 `step` reads nothing but its arguments and changes none of them.
+ * H1 `decideHost` reads nothing but its arguments and changes none of them.
  * H2 A host has at most one unfinished run, because it is one field of the record.
  * H3 A finished run never changes again; a late report changes nothing (R7).
  * H4 An operation is in the record before it is sent, with the journal it goes to (R3, R9).
@@ -29,7 +29,7 @@ import { notePlan, refusalOfPlan } from './foresee/plan-check.ts';
 import {
   countGoalRun,
   holdForReview,
-  mayTryAgain,
+  mayRetryGoal,
   noteMissingNeeds,
   wantedRun,
   wantsAvailable,
@@ -48,8 +48,8 @@ import { activeRun, beginPass, type Pass, recordCause, runName } from './pass/pa
 import { move } from './pass/transitions.ts';
 import type {
   HostContext,
+  HostDecision,
   HostEvent,
-  HostOutcome,
   HostRequest,
   Refusal,
   Requester,
@@ -61,11 +61,11 @@ import { endRunnerStay } from './request/resume-failed.ts';
 import { driveRun, startRun } from './run/engine.ts';
 
 /** One pass over a host: fold the event in, then check deadlines, then start what is wanted. */
-export function reconcileHost(
+export function decideHost(
   record: store.HostRecord,
   event: HostEvent,
   context: HostContext,
-): HostOutcome {
+): HostDecision {
   const pass = beginPass(record, guardedContext(record, event, context));
   const left = foldNewer(pass, event);
   if (left !== undefined) return left;
@@ -217,7 +217,7 @@ function startWanted(pass: Pass): boolean {
   }
   const kind = wantedRun(pass);
   if (holdForReview(pass, kind)) return false;
-  if (kind === undefined || !mayTryAgain(pass)) return endRunnerStay(pass) || enforcePower(pass);
+  if (kind === undefined || !mayRetryGoal(pass)) return endRunnerStay(pass) || enforcePower(pass);
   if (noteMissingNeeds(pass) || !countGoalRun(pass)) return false;
   startRun(pass, kind, actors.goal);
   takeOver(pass, status.run as Run);

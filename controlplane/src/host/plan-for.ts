@@ -3,7 +3,7 @@ import { HostRefusal, hostRefusalOf, type PlanRunRequest, type store } from '@ra
 import type { PlannableRequest } from './foresee/foresee.ts';
 import type { DraftPlan } from './foresee/plan-basis.ts';
 import { planNow } from './foresee/plan-check.ts';
-import { reconcileHost } from './machine.ts';
+import { decideHost } from './machine.ts';
 import { beginPass } from './pass/pass.ts';
 import type { HostContext, Refusal, Requester } from './pass/types.ts';
 
@@ -17,7 +17,7 @@ export function planFor(
 ): DraftPlan | Refusal {
   const draft = planNow(beginPass(record, context), request, planRequest);
   if ('code' in draft) return draft;
-  const outcome = reconcileHost(record, { kind: 'request', request, by }, context);
+  const outcome = decideHost(record, { kind: 'request', request, by }, context);
   if (outcome.kind === 'refused') {
     draft.plan.refused = outcome.refusal.message;
     draft.plan.refusal = kindOf(outcome.refusal);

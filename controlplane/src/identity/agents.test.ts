@@ -22,7 +22,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import { countedStore } from '../records/counted.fixture.ts';
 import { readRecord, writeRecord } from '../records/index.ts';
 import {
@@ -44,7 +44,7 @@ const random = nodeRandom();
 let nowMs: number;
 let store: StateStore;
 let trust: EnrolmentTrust;
-let following: Following;
+let following: StoreFollower;
 const clock: Clock = {
   nowMs: () => nowMs,
   suspendAwareMs: () => nowMs,
@@ -57,7 +57,7 @@ beforeEach(async () => {
   const caKey = generatePrivateKeyPem();
   const ca = await makeCaCertificate(caKey, clock, random, 365 * dayMs);
   const issuer = await openIssuer(caKey, ca, clock, random);
-  following = new Following({ store, clock, log, retryDelayMs: 1_000 });
+  following = new StoreFollower({ store, clock, log, retryDelayMs: 1_000 });
   const rackKeys = new RackKeys({ store, log, following });
   await rackKeys.start();
   trust = {

@@ -57,14 +57,14 @@ import {
   isJoined,
   isRegistered,
   joinTokenLifetimeMs,
-  otherRack,
-  refusedForever,
-  retiredBy,
+  refusalOfOtherRack,
+  refusalOfRetired,
+  refusalOfUnknownKey,
+  refusalOfUnknownToken,
+  retiredKeyOf,
   revoke,
   sha256,
   type TokenUse,
-  unknownKey,
-  unknownToken,
   whyNotAgent,
 } from './enrolment.ts';
 import type { Identity } from './identity.ts';
@@ -241,12 +241,12 @@ async function join(
   const use: TokenUse = { rackId: parts.rackId, secretSha256: sha256(parts.secret) };
   const { store } = trust.writer;
   const named = await readRecord(store, wire.RackRecordSchema, rackKey(use.rackId));
-  if (named === undefined) throw refusal(unknownToken(use.rackId));
+  if (named === undefined) throw refusal(refusalOfUnknownToken(use.rackId));
   const first = decideJoin(named.record, use, key, plan, nowMs);
   if (first.kind === 'refused') throw refusal(first);
   await refuseRevoked(store, key, named.record);
   const other = await otherRackOfKey(trust, key, use.rackId);
-  if (other !== undefined) throw refusal(otherRack(use, other));
+  if (other !== undefined) throw refusal(refusalOfOtherRack(use, other));
   const next = await changeRack(trust.writer, use.rackId, (record) => {
     const decision = decideJoin(record, use, key, plan, nowMs);
     if (decision.kind === 'refused') throw refusal(decision);
@@ -270,7 +270,7 @@ async function renew(
   const rackId = named ?? rackKeys.rackOf(hex(key.sha256));
   if (rackId === undefined) {
     await refuseRevoked(writer.store, key);
-    throw refusal(unknownKey());
+    throw refusal(refusalOfUnknownKey());
   }
   const kept = await readRecord(writer.store, wire.RackRecordSchema, rackKey(rackId));
   await refuseRevoked(writer.store, key, kept?.record);
@@ -296,7 +296,7 @@ async function refuseRevoked(
   if (record !== undefined && isRegistered(record, key)) return;
   const kept = await readRecord(store, wire.RevokedKeyRecordSchema, revokedKey(key.sha256));
   if (kept === undefined) return;
-  throw refusal(refusedForever(idOf(kept.record.rack), kept.record));
+  throw refusal(refusalOfRetired(idOf(kept.record.rack), kept.record));
 }
 
 /** Before the rack's own record: so a retired key is known even after a crash. */
@@ -306,7 +306,7 @@ async function keepRevoked(
   before: wire.RackRecord,
   next: wire.RackRecord,
 ): Promise<void> {
-  const retired = retiredBy(before, next);
+  const retired = retiredKeyOf(before, next);
   if (retired === undefined) return;
   const schema = wire.RevokedKeyRecordSchema;
   const record = clone(schema, retired);

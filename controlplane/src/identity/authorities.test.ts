@@ -15,14 +15,14 @@ import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { recordingLog } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import { writeRecord } from '../records/index.ts';
 import { type Authorities, openAuthorities } from './authorities.ts';
 import { makeAuthority, trustKey } from './authority-record.ts';
 import type { RefusedKey } from './enrolment.ts';
 import { type OwnIdentity, openIdentity } from './identity.ts';
 import { RackKeys } from './rack-keys.ts';
-import { advanced, authorityAt, defaultTrustTiming } from './rotation.ts';
+import { advanceAuthority, authorityAt, defaultTrustTiming } from './rotation.ts';
 
 /** The looks of all replicas that have ended: each sets the time of the next one. */
 let looks = 0;
@@ -72,7 +72,7 @@ async function start(name: string): Promise<Replica> {
   if (own.isNew) await own.complete();
   const parts = { ...own, store, clock, random, log, timing, sealer: own.secrets };
   const authorities = await openAuthorities({ ...parts, serverNames: ['127.0.0.1'] });
-  const following = new Following({ store, clock, log, retryDelayMs: 1_000 });
+  const following = new StoreFollower({ store, clock, log, retryDelayMs: 1_000 });
   const keys = new RackKeys({ store, log, following });
   await keys.start();
   keys.onChange(() => authorities.checkSoon());
@@ -267,7 +267,7 @@ describe('the authorities of a folder', () => {
     const mine = store;
     store = await openMemoryStore({ random });
     const other = await start('two');
-    await other.authorities.change(async (record) => advanced(record, '', [], 0));
+    await other.authorities.change(async (record) => advanceAuthority(record, '', [], 0));
     const theirs = store;
     store = mine;
     await expect(start('two')).rejects.toThrow('are not those of the store');

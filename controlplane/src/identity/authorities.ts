@@ -13,7 +13,7 @@ import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { KeyAndChain } from '@rackwright/rpc';
 import type { StateStore, StoreRevision } from '@rackwright/store';
-import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { type FollowedValues, followValues, type StoreFollower } from '../following/index.ts';
 import {
   changeRecord,
   isDirectlyBelow,
@@ -33,8 +33,8 @@ import {
 } from './authority-record.ts';
 import { IdentityError, type IdentityFolder } from './owner-only.ts';
 import {
+  advanceReady,
   authorityAt,
-  moveOn,
   type RackTrust,
   rackTrust,
   type TrustTiming,
@@ -206,7 +206,7 @@ export class Authorities {
   }
 
   /** Follows the store; `racks` returns this replica's knowledge of every rack's agent. */
-  async start(following: Following, racks: () => readonly RackTrust[]): Promise<void> {
+  async start(following: StoreFollower, racks: () => readonly RackTrust[]): Promise<void> {
     this.#racks = racks;
     this.#followed = followValues(following, trustKey, (key, entry) => {
       if (key !== trustKey || entry === undefined) return;
@@ -279,12 +279,12 @@ export class Authorities {
       const { caSha256, certificates } = this.#now;
       const fields = { signs: caSha256, trusted: certificates.length };
       this.#options.log.info(fields, 'the certificate authorities have changed');
-      this.#tell();
+      this.#notify();
     });
     return this.#taking;
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#armRenewal();
     this.checkSoon();
     for (const observer of this.#observers) observer(this.#now);
@@ -307,7 +307,7 @@ export class Authorities {
           const { record, revision } = this.#now;
           this.#now = await present(this.#options, record, revision);
           log.info({}, 'the server certificate was renewed');
-          this.#tell();
+          this.#notify();
         } catch (error) {
           log.error({}, 'the server certificate could not be renewed', error);
           this.#renewAfter(retryMs);
@@ -368,7 +368,7 @@ export class Authorities {
     });
     if (waits) return;
     const racks = await this.readRacks();
-    await this.change(async (kept) => moveOn(kept, racks, clock.nowMs(), timing));
+    await this.change(async (kept) => advanceReady(kept, racks, clock.nowMs(), timing));
   }
 }
 

@@ -100,7 +100,7 @@ export function addJoinToken(
   record: store.RackRecord,
   { secretSha256, expireTime, replaceAgent, by, caSha256 }: NewToken,
 ): { readonly kind: 'added'; readonly next: store.RackRecord } | RefusedKey {
-  if (isJoined(record) && !replaceAgent) return registered(record);
+  if (isJoined(record) && !replaceAgent) return refusalOfRegistered(record);
   const next = clone(store.RackRecordSchema, record);
   const replacesSha256 = isJoined(record) ? sha256(record.agentPublicKey) : new Uint8Array();
   const token = { secretSha256, expireTime, replacesSha256, by, caSha256 };
@@ -120,7 +120,7 @@ export function decideJoin(
   const rack = `racks/${use.rackId}`;
   const again = `Make a new one: rackwright rack join-token ${use.rackId}`;
   const token = tokenOf(record, use);
-  if (token === undefined) return unknownToken(use.rackId);
+  if (token === undefined) return refusalOfUnknownToken(use.rackId);
   if (token.usedBySha256.length > 0) {
     const isRepeated = same(token.usedBySha256, key.sha256) && isRegistered(record, key);
     if (isRepeated) return { kind: 'issue', next: planned(record, plan) };
@@ -135,10 +135,10 @@ export function decideJoin(
     return refused('TOKEN_EXPIRED', message);
   }
   const revoked = revocationOf(record, key.sha256);
-  if (revoked !== undefined) return refusedForever(use.rackId, revoked);
+  if (revoked !== undefined) return refusalOfRetired(use.rackId, revoked);
   const mayReplace =
     isRegistered(record, key) || same(token.replacesSha256, sha256(record.agentPublicKey));
-  if (isJoined(record) && !mayReplace) return registered(record);
+  if (isJoined(record) && !mayReplace) return refusalOfRegistered(record);
   if (
     token.replacesSha256.length > 0 &&
     !same(token.replacesSha256, sha256(record.agentPublicKey))
@@ -179,14 +179,14 @@ export function decideRenewal(
   plan: CertificatePlan,
 ): EnrolmentDecision {
   const revoked = record && revocationOf(record, key.sha256);
-  if (revoked !== undefined) return refusedForever(rackId, revoked);
+  if (revoked !== undefined) return refusalOfRetired(rackId, revoked);
   // Invariant 5
   if (record === undefined || !isRegistered(record, key)) return strangerTo(rackId);
   return { kind: 'issue', next: planned(record, plan) };
 }
 
 /** The refusal of a token that the rack does not have, if the rack exists (invariant 5). */
-export function unknownToken(rackId: RackId): RefusedKey {
+export function refusalOfUnknownToken(rackId: RackId): RefusedKey {
   return refused(
     'TOKEN_UNKNOWN',
     `racks/${rackId} has no such join token, or none any more. Make a new one: rackwright rack ` +
@@ -211,10 +211,10 @@ export function whyNotAgent(
   record: store.RackRecord | undefined,
   keySha256: Uint8Array,
 ): RefusedKey<KeyRefusal> | undefined {
-  if (record === undefined) return unknownRack(rackId);
+  if (record === undefined) return refusalOfUnknownRack(rackId);
   if (isJoined(record) && same(sha256(record.agentPublicKey), keySha256)) return undefined;
   const revoked = revocationOf(record, keySha256);
-  if (revoked !== undefined) return refusedForever(rackId, revoked);
+  if (revoked !== undefined) return refusalOfRetired(rackId, revoked);
   if (!isJoined(record)) {
     return refused(
       'KEY_UNKNOWN',
@@ -296,7 +296,7 @@ function revocationOf(
 }
 
 /** The refusal of a key that was revoked or replaced (invariant 4). */
-export function refusedForever(
+export function refusalOfRetired(
   rackId: RackId,
   revoked: store.RevokedKeyRecord,
 ): RefusedKey<KeyRefusal> {
@@ -317,7 +317,7 @@ export function refusedForever(
       );
 }
 
-function registered(record: store.RackRecord): RefusedKey {
+function refusalOfRegistered(record: store.RackRecord): RefusedKey {
   const { name = '', status } = record.rack ?? {};
   const joinTime = status?.agentJoinTime;
   const since =
@@ -331,7 +331,7 @@ function registered(record: store.RackRecord): RefusedKey {
   );
 }
 
-function unknownRack(rackId: RackId): RefusedKey<KeyRefusal> {
+function refusalOfUnknownRack(rackId: RackId): RefusedKey<KeyRefusal> {
   return refused(
     'RACK_UNKNOWN',
     `racks/${rackId} does not exist (any more). Stop this agent; or, if the rack shall be there, ` +
@@ -340,7 +340,7 @@ function unknownRack(rackId: RackId): RefusedKey<KeyRefusal> {
 }
 
 /** The refusal of a token for a rack when the key belongs to another one. */
-export function otherRack(use: TokenUse, ownRackId: RackId): RefusedKey {
+export function refusalOfOtherRack(use: TokenUse, ownRackId: RackId): RefusedKey {
   return refused(
     'TOKEN_OF_OTHER_RACK',
     `This agent belongs to racks/${ownRackId}, the join token is for racks/${use.rackId}. ` +
@@ -350,7 +350,7 @@ export function otherRack(use: TokenUse, ownRackId: RackId): RefusedKey {
 }
 
 /** The refusal of a key that no rack has, presented without a token. */
-export function unknownKey(): RefusedKey {
+export function refusalOfUnknownKey(): RefusedKey {
   return refused(
     'KEY_UNKNOWN',
     'No rack knows this agent’s key. Give the agent a join token: rackwright rack join-token RACK',
@@ -358,7 +358,7 @@ export function unknownKey(): RefusedKey {
 }
 
 /** The key that `next` no longer has, as a retired one; undefined when it is the same. */
-export function retiredBy(
+export function retiredKeyOf(
   before: store.RackRecord,
   next: store.RackRecord,
 ): store.RevokedKeyRecord | undefined {

@@ -9,7 +9,7 @@ import { recordingLog } from '@rackwright/platform/testing';
 import type { KeyAndChain } from '@rackwright/rpc';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import { hashAdminToken } from './admin-token.ts';
 import { openAuthorities } from './authorities.ts';
 import { type Identity, type IdentityOptions, openIdentity, withAuthorities } from './identity.ts';
@@ -199,7 +199,7 @@ describe('the server certificate', () => {
 
   test('is renewed while running, and again after a failure', async () => {
     const { authorities } = await open();
-    const following = new Following({ ...options, store, retryDelayMs: 1_000 });
+    const following = new StoreFollower({ ...options, store, retryDelayMs: 1_000 });
     await authorities.start(following, () => []);
     const renewed: KeyAndChain[] = [];
     authorities.onChange((now) => renewed.push(now.server.tls));

@@ -19,7 +19,7 @@ export {
 export { IdentityError } from './owner-only.ts';
 export { RackKeys } from './rack-keys.ts';
 export {
-  advanced,
+  advanceAuthority,
   authoritiesMax,
   authorityAt,
   defaultTrustTiming,

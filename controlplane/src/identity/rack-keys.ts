@@ -13,7 +13,7 @@
 import { type RackId, sha256Hex, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
-import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { type FollowedValues, followValues, type StoreFollower } from '../following/index.ts';
 import { readableRecordOf, readRecord } from '../records/index.ts';
 import { type KeyRefusal, type RefusedKey, whyNotAgent } from './enrolment.ts';
 import { AgentKeyIndex } from './key-index.ts';
@@ -32,7 +32,7 @@ export interface AttendedAgent {
 export interface RackKeysParts {
   readonly store: StateStore;
   readonly log: Log;
-  readonly following: Following;
+  readonly following: StoreFollower;
 }
 
 const racksPrefix = 'racks';

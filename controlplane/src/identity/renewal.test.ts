@@ -5,7 +5,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { ForgetfulFiles, forgetfulDisk, recordingLog } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import { type Authorities, openAuthorities } from './authorities.ts';
 import { halfLifeMs } from './authority.ts';
 import { makeAuthority } from './authority-record.ts';
@@ -24,7 +24,7 @@ let lines: string[];
 let store: StateStore;
 let own: OwnIdentity;
 let authorities: Authorities;
-let following: Following;
+let following: StoreFollower;
 
 const clock: Clock = {
   nowMs: () => nowMs,
@@ -73,7 +73,7 @@ beforeEach(async () => {
   own = await openIdentity({ disk, clock, random, log, folder: '/identity', caLifetimeMs });
   const parts = { ...own, store, clock, random, log, timing, sealer: own.secrets };
   authorities = await openAuthorities({ ...parts, serverNames: ['127.0.0.1'] });
-  following = new Following({ store, clock, log, retryDelayMs: 1_000 });
+  following = new StoreFollower({ store, clock, log, retryDelayMs: 1_000 });
   await authorities.start(following, () => []);
 });
 

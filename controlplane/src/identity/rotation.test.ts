@@ -3,10 +3,10 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { Authority_Stage as Stage, store as wire } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import {
-  advanced,
+  advanceAuthority,
+  advanceReady,
   authorityAt,
   defaultTrustTiming,
-  moveOn,
   type RackTrust,
   rackTrust,
   trustFaults,
@@ -56,8 +56,8 @@ const stages = ({ authorities }: wire.TrustRecord) =>
 
 describe('the next authority', () => {
   test('waits a day for people, whatever agents trust', () => {
-    expect(moveOn(rotating, [rack('r1')], startMs + dayMs - 1, timing)).toBeUndefined();
-    const moved = moveOn(rotating, [rack('r1')], startMs + dayMs, timing);
+    expect(advanceReady(rotating, [rack('r1')], startMs + dayMs - 1, timing)).toBeUndefined();
+    const moved = advanceReady(rotating, [rack('r1')], startMs + dayMs, timing);
     expect(moved && stages(moved)).toEqual([
       ['a', Stage.RETIRED],
       ['b', Stage.ACTIVE],
@@ -74,7 +74,7 @@ describe('the next authority', () => {
       rack('r4', { trusts: [], isJoined: false }),
     ];
     expect(racksWaiting(rotating, Stage.NEXT, racks, later)).toEqual(['racks/r2', 'racks/r3']);
-    expect(moveOn(rotating, racks, later, timing)).toBeUndefined();
+    expect(advanceReady(rotating, racks, later, timing)).toBeUndefined();
   });
 
   test('waits for tokens that name the old one, until these end', () => {
@@ -86,7 +86,7 @@ describe('the next authority', () => {
   });
 
   test('keeps who was given up for it', () => {
-    const forced = advanced(rotating, sha('b'), ['racks/r9'], startMs);
+    const forced = advanceAuthority(rotating, sha('b'), ['racks/r9'], startMs);
     expect(authorityAt(forced, Stage.ACTIVE)?.authority?.givenUp).toEqual(['racks/r9']);
   });
 });
@@ -97,20 +97,20 @@ describe('a retired authority', () => {
   test('stays while a certificate lives that it has signed', () => {
     const racks = [rack('r1'), rack('r2', { signedBy: sha('a'), expiresMs: later + 5 })];
     expect(racksWaiting(retiring, Stage.RETIRED, racks, later)).toEqual(['racks/r2']);
-    expect(moveOn(retiring, racks, later, timing)).toBeUndefined();
-    const moved = moveOn(retiring, racks, later + 5, timing);
+    expect(advanceReady(retiring, racks, later, timing)).toBeUndefined();
+    const moved = advanceReady(retiring, racks, later + 5, timing);
     expect(moved && stages(moved)).toEqual([['b', Stage.ACTIVE]]);
   });
 
   test('stays for certificates of which nobody wrote down who signed them', () => {
     const racks = [rack('r1', { signedBy: '', expiresMs: undefined })];
-    expect(moveOn(retiring, racks, startMs + 29 * dayMs, timing)).toBeUndefined();
-    expect(moveOn(retiring, racks, startMs + 30 * dayMs, timing)).toBeDefined();
+    expect(advanceReady(retiring, racks, startMs + 29 * dayMs, timing)).toBeUndefined();
+    expect(advanceReady(retiring, racks, startMs + 30 * dayMs, timing)).toBeDefined();
   });
 
   test('stays as long as replicas may take to follow', () => {
-    expect(moveOn(retiring, [], startMs + timing.retiredStayMs - 1, timing)).toBeUndefined();
-    expect(moveOn(retiring, [], startMs + timing.retiredStayMs, timing)).toBeDefined();
+    expect(advanceReady(retiring, [], startMs + timing.retiredStayMs - 1, timing)).toBeUndefined();
+    expect(advanceReady(retiring, [], startMs + timing.retiredStayMs, timing)).toBeDefined();
   });
 });
 
@@ -118,7 +118,7 @@ describe('the authority that signs', () => {
   const alone = record(one('a', Stage.ACTIVE));
 
   test('waits for nothing and moves nowhere by itself', () => {
-    expect(moveOn(alone, [], startMs + 700 * dayMs, timing)).toBeUndefined();
+    expect(advanceReady(alone, [], startMs + 700 * dayMs, timing)).toBeUndefined();
   });
 
   test('is a fault in good time before its end, with the command', () => {

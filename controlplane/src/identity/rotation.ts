@@ -180,7 +180,7 @@ function stageMs(authority: wire.AuthorityRecord['authority']): number {
 }
 
 /** The record after every automatic advance; undefined when all stages wait (invariants 1, 2). */
-export function moveOn(
+export function advanceReady(
   record: wire.TrustRecord,
   racks: readonly RackTrust[],
   nowMs: number,
@@ -192,11 +192,11 @@ export function moveOn(
     return moves && waitsOf(record, one, racks, nowMs, timing).length === 0;
   });
   const sha256 = free?.authority?.sha256;
-  return sha256 === undefined ? undefined : advanced(record, sha256, [], nowMs);
+  return sha256 === undefined ? undefined : advanceAuthority(record, sha256, [], nowMs);
 }
 
 /** The record with this authority at its next stage: it signs, or it is removed. */
-export function advanced(
+export function advanceAuthority(
   record: wire.TrustRecord,
   sha256: string,
   givenUp: readonly string[],

@@ -19,4 +19,4 @@ export {
 } from './name.ts';
 export { areSamePlatforms, type PlatformDigests } from './platforms.ts';
 export { askRegistries, type RegistryResolverParts } from './registry-resolver.ts';
-export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from './resolve.ts';
+export { askNobody, type ResolveImage, type ResolveResult, resolveWith } from './resolve.ts';

@@ -31,7 +31,7 @@ import { internalAddressesOf, registryOf } from './access.ts';
 import { versionOf } from './image-version.ts';
 import { readImageName } from './name.ts';
 import { platformsOf } from './platforms.ts';
-import type { ResolveAnswer, ResolveImage } from './resolve.ts';
+import type { ResolveImage, ResolveResult } from './resolve.ts';
 
 export interface RegistryResolverParts {
   readonly store: StateStore;
@@ -51,7 +51,7 @@ const restDefaultMs = 30_000;
 /** The most registries whose pause is remembered. */
 const restsMax = 256;
 
-type FailedAnswer = Extract<ResolveAnswer, { kind: 'failed' }>;
+type FailedAnswer = Extract<ResolveResult, { kind: 'failed' }>;
 
 /** A resolver that asks registries. */
 export function askRegistries(parts: RegistryResolverParts): ResolveImage {
@@ -91,7 +91,7 @@ async function ask(
   { registry, repository, tag }: TagName,
   known: string,
   signal: AbortSignal,
-): Promise<ResolveAnswer> {
+): Promise<ResolveResult> {
   const late = new AbortController();
   const cancel = parts.clock.after(questionTimeoutMs, () => late.abort());
   try {

@@ -3,7 +3,7 @@ import type { FailureName } from '@rackwright/messages';
 import { digestOfImage } from './name.ts';
 import type { PlatformDigests } from './platforms.ts';
 
-export type ResolveAnswer =
+export type ResolveResult =
   | {
       readonly kind: 'digest';
       readonly digest: string;
@@ -30,7 +30,7 @@ export type ResolveImage = (
   reference: string,
   known: string,
   signal: AbortSignal,
-) => Promise<ResolveAnswer>;
+) => Promise<ResolveResult>;
 
 /** A reference by digest needs no request; any other is resolved. */
 export function resolveWith(ask: ResolveImage): ResolveImage {

@@ -33,10 +33,10 @@ export function measuredStore(
   // from memory.
   const timed = <T extends object | number>(call: StoreCall, answer: Promise<T>): Promise<T> => {
     const sinceMs = elapsedMs();
-    const tell = (result: StoreResult) => meter(call, result, (elapsedMs() - sinceMs) / 1_000);
+    const measure = (result: StoreResult) => meter(call, result, (elapsedMs() - sinceMs) / 1_000);
     answer.then(
-      (given) => tell(resultOf(given)),
-      () => tell('failed'),
+      (given) => measure(resultOf(given)),
+      () => measure('failed'),
     );
     return answer;
   };
@@ -55,7 +55,7 @@ export function measuredStore(
     delete: (...of) => timed('delete', inner.delete(...of)),
     watch: (...of) => inner.watch(...of),
     history: (...of) => timed('history', inner.history(...of)),
-    past: (...of) => timed('past', inner.past(...of)),
+    historyBackwards: (...of) => timed('past', inner.historyBackwards(...of)),
     log,
     latestRevision: () => timed('latestRevision', inner.latestRevision()),
     presentRevision: () => timed('presentRevision', inner.presentRevision()),

@@ -7,7 +7,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
-import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { type FollowedValues, followValues, type StoreFollower } from '../following/index.ts';
 import { idOfKey, isDirectlyBelow, readableRecordOf } from '../records/index.ts';
 
 /** Why a rack's work waits for a person. */
@@ -30,7 +30,7 @@ export class CountedRacks {
   readonly #followed: FollowedValues;
   readonly #racks = new Map<RackId, CountedRack>();
 
-  constructor(parts: { readonly store: StateStore; readonly following: Following }) {
+  constructor(parts: { readonly store: StateStore; readonly following: StoreFollower }) {
     this.#store = parts.store;
     this.#followed = followValues(parts.following, prefix, (key, entry) => this.#note(key, entry));
   }

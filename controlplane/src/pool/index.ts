@@ -1,8 +1,8 @@
 /** Pools: hosts that are kept on one image; others import from here. */
 
-export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from '../images/index.ts';
+export { askNobody, type ResolveImage, type ResolveResult, resolveWith } from '../images/index.ts';
 export { approve } from './decide/approval.ts';
-export { contestedOf } from './decide/step.ts';
+export { contestedOf } from './decide/decide.ts';
 export { membersMax } from './facts/members.ts';
 export { compareEntries } from './ledger/history.ts';
 export { readLedger } from './ledger/ledger.ts';

@@ -41,8 +41,8 @@ export function countedStore(inner: StateStore): Counted {
     read(changes);
     return changes;
   };
-  store.past = async (key, limit, from) => {
-    const past = await inner.past(key, limit, from);
+  store.historyBackwards = async (key, limit, from) => {
+    const past = await inner.historyBackwards(key, limit, from);
     read(past.changes);
     return past;
   };

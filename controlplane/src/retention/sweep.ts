@@ -106,7 +106,7 @@ async function orphanedFacts({
       if (fleetView.row(idOfKey(key)) !== undefined) continue;
       const host = await orUnavailable(store.get(`hosts${key.slice('facts'.length)}`));
       if (host.kind === 'found') continue;
-      const [last] = (await orUnavailable(store.past(key, 1))).changes;
+      const [last] = (await orUnavailable(store.historyBackwards(key, 1))).changes;
       const atMs = last?.atMs;
       if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMsMin) found.push({ key, revision });
     }

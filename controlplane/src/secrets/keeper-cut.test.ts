@@ -6,7 +6,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import { SecretsKeeper } from './keeper.ts';
 import { createSecrets, type Secrets, secretsKeyId } from './secrets.ts';
 
@@ -54,7 +54,7 @@ async function started(replicaId: string, keys: readonly Uint8Array[], its = sto
     replicaId: asReplicaId(replicaId),
     isShared: true,
   };
-  const following = new Following({ store: its, clock, log, retryDelayMs: 1_000 });
+  const following = new StoreFollower({ store: its, clock, log, retryDelayMs: 1_000 });
   const keeper = new SecretsKeeper({ ...parts, following, resyncIntervalMs: 60_000 });
   await keeper.start();
   return { keeper, secrets, stop: () => [keeper.stop(), following.stop()] };

@@ -6,7 +6,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { afterImmediates, quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { StoreFollower } from '../following/index.ts';
 import { SecretsKeeper } from './keeper.ts';
 import type { KeySource } from './key-source.ts';
 import { createSecrets, SecretError, type Secrets, secretsKeyId } from './secrets.ts';
@@ -61,7 +61,7 @@ async function replica(name: string, keys: readonly Uint8Array[]): Promise<Repli
     replicaId: asReplicaId(name),
     isShared: true,
   };
-  const following = new Following({ store, clock, log, retryDelayMs: 1_000 });
+  const following = new StoreFollower({ store, clock, log, retryDelayMs: 1_000 });
   const keeper = new SecretsKeeper({ ...parts, following, resyncIntervalMs: 60_000 });
   const made: Replica = { keeper, secrets, keys, reads: 0 };
   await keeper.start();

@@ -34,7 +34,7 @@ import {
   whenSettled,
 } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { type FollowedValues, followValues, type StoreFollower } from '../following/index.ts';
 import {
   changeRecord,
   deleteRecord,
@@ -58,7 +58,7 @@ export interface KeeperParts {
   readonly log: Log;
   readonly secrets: Secrets;
   readonly source: KeySource;
-  readonly following: Following;
+  readonly following: StoreFollower;
   readonly replicaId: ReplicaId;
   /** Whether other replicas may use the store, which need a key before it seals. */
   readonly isShared: boolean;
@@ -109,7 +109,7 @@ export class SecretsKeeper {
       );
     }
     secrets.sealWith(keyId);
-    await this.#tell();
+    await this.#publishKeys();
     await this.#round();
     this.#arm(this.#parts.resyncIntervalMs);
     await this.#follow();
@@ -183,7 +183,7 @@ export class SecretsKeeper {
     });
     log.info({ secretsKey: target, source: source.described, actor }, 'secrets key asked for');
     this.#readForMs = timestampMs((await this.#record()).record.askedTime ?? timestampFromMs(0));
-    await this.#tell();
+    await this.#publishKeys();
   }
 
   /** Invariant 2. */
@@ -223,7 +223,7 @@ export class SecretsKeeper {
       log.info({ secretsKey: record.keyId }, 'another secrets key seals');
     }
     if (record.nextKeyId !== '') await this.#changeOver(record.nextKeyId);
-    this.#tellFitness();
+    this.#publishFitness();
     if (!secrets.canSeal) {
       this.#arm(waitMs);
       return;
@@ -259,10 +259,10 @@ export class SecretsKeeper {
       this.#problem = errorText(error);
       log.error({}, 'the secrets keys could not be read again', error);
     }
-    if (before !== [...secrets.keyIds, this.#problem].join()) await this.#tell();
+    if (before !== [...secrets.keyIds, this.#problem].join()) await this.#publishKeys();
   }
 
-  #tellFitness(): void {
+  #publishFitness(): void {
     const { secrets, source, log } = this.#parts;
     if (this.isFit === this.#lastFitness) return;
     this.#lastFitness = this.isFit;
@@ -311,7 +311,7 @@ export class SecretsKeeper {
   }
 
   /** Writes which keys this replica has; removes the records of replicas that stopped long ago. */
-  async #tell(): Promise<void> {
+  async #publishKeys(): Promise<void> {
     if (!this.#parts.isShared) return;
     const { store, clock, secrets, replicaId } = this.#parts;
     const key = storeKey('secrets', 'readers', replicaId);
@@ -374,7 +374,7 @@ export class SecretsKeeper {
     const nowMs = this.#parts.clock.nowMs();
     if (Math.abs(nowMs - this.#renewedMs) < readerRenewMs / 2) return;
     this.#renewedMs = nowMs;
-    await this.#tell();
+    await this.#publishKeys();
   }
 
   /** Changes by other replicas are followed at once; the timer finds missed ones. */

@@ -10,7 +10,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, type CredentialName, commandStep, webhookStep } from '@rackwright/messages';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
-import { bad, entriesNaming, problemIn, type Read, value } from '@rackwright/platform';
+import { entriesNaming, invalid, problemIn, type Read, valid } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import type { Policy } from './policy.ts';
 import { secretsProblem } from './step-secrets.ts';
@@ -116,18 +116,19 @@ function hasTwoReadings(text: string): boolean {
 
 /** The URL, or what is wrong with it. */
 function readUrl(text: string): Read<URL> {
-  if (text.length > urlCharactersMax) return bad(`has more than ${urlCharactersMax} characters`);
+  if (text.length > urlCharactersMax)
+    return invalid(`has more than ${urlCharactersMax} characters`);
   const url = URL.parse(text);
   if (url === null || !/^https?:\/\//i.test(text)) {
-    return bad('must begin with https:// or http:// and a host');
+    return invalid('must begin with https:// or http:// and a host');
   }
   if (url.username !== '' || url.password !== '') {
-    return bad('holds a user or a password; send a header instead');
+    return invalid('holds a user or a password; send a header instead');
   }
   if (hasTwoReadings(text)) {
-    return bad('has a path with "..", "//", ";", "\\" or a coded sign of these, "/" or "%"');
+    return invalid('has a path with "..", "//", ";", "\\" or a coded sign of these, "/" or "%"');
   }
-  return value(url);
+  return valid(url);
 }
 
 function shown(text: string): string {

@@ -23,7 +23,7 @@ import {
 import { isInUseOf } from '../host/index.ts';
 import { hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { type SlotState, workflowIdOf } from './batch-rules.ts';
-import { carrierOf } from './decide.ts';
+import { hostRunFor } from './decide.ts';
 import { tryCancel } from './endings.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { type RequestDependencies, readWorkflow } from './read.ts';
@@ -156,7 +156,7 @@ function variablesOf({ workflowBatch }: wire.WorkflowBatchRecord) {
 
 /** Whether the host's own record shows the end. */
 function hasEnded(run: WorkflowRun, host: wire.HostRecord): boolean {
-  return carrierOf(run, host, [])?.endTime !== undefined;
+  return hostRunFor(run, host, [])?.endTime !== undefined;
 }
 
 function orderOf(record: wire.WorkflowBatchRecord): Omit<RunOrder, 'use'> {

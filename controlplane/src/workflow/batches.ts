@@ -18,7 +18,7 @@ import {
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
-import type { Follower, Following } from '../following/index.ts';
+import type { Follower, StoreFollower } from '../following/index.ts';
 import { Controller, type Passes } from '../loop/index.ts';
 import { idOf, readableRecordOf, readShared, writeShared } from '../records/index.ts';
 import { foldBatch, hostsWithSlot, isBatchEnded, type SlotState } from './batch-rules.ts';
@@ -30,7 +30,7 @@ import { keptRuns } from './record.ts';
 
 export interface BatchesDependencies extends RequestDependencies {
   /** From the same store. */
-  readonly following: Following;
+  readonly following: StoreFollower;
   /** From the same store. */
   readonly fleetView: Pick<FleetView, 'caughtUp' | 'row'>;
   readonly clock: Clock;
@@ -49,7 +49,7 @@ const schema = wire.WorkflowBatchRecordSchema;
 /**
  * The most rounds of one pass: each gives slots or folds in ends; the hosts of a batch bound them.
  */
-const passesMax = 2_000;
+const roundsMax = 2_000;
 
 export class Batches {
   readonly #deps: BatchesDependencies;
@@ -116,7 +116,7 @@ export class Batches {
   async #reconcile(batchId: BatchId): Promise<BatchSnapshot | undefined> {
     const { store, clock } = this.#deps;
     const key = batchKey(batchId);
-    for (let pass = 0; pass < passesMax; pass++) {
+    for (let round = 0; round < roundsMax; round++) {
       const kept = await readShared(store, schema, key);
       if (kept === undefined || isBatchEnded(kept.record)) {
         this.#open.delete(batchId);
@@ -138,7 +138,7 @@ export class Batches {
       }
       await writeShared(this.#deps, schema, key, next, kept.revision);
     }
-    throw new Error(`workflowBatches/${batchId}: not settled after ${passesMax} rounds`);
+    throw new Error(`workflowBatches/${batchId}: not settled after ${roundsMax} rounds`);
   }
 
   /** A failing slot of one host does not delay the others: it is retried once those are written. */

@@ -28,14 +28,14 @@ import { isInUseOf, occupiedText } from '../host/index.ts';
 import { finishedRunKey, parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
   dropRuns,
-  endLikeHostRun,
   endWithState,
   hasPassed,
   hostRunOf,
   latestRun,
-  waitFor,
+  withHostRunEnd,
   withRequester,
   withStartedRun,
+  withWait,
 } from './record.ts';
 import type { Rendering, StartOrder } from './rendering.ts';
 
@@ -76,11 +76,11 @@ export type WorkflowAction =
       readonly record: wire.WorkflowRecord | undefined;
     }
   /** Write the end of a run that never started into the host's timeline. */
-  | { readonly kind: 'tell'; readonly number: WorkflowRunNumber };
+  | { readonly kind: 'noteTimeout'; readonly number: WorkflowRunNumber };
 
 const none: WorkflowAction = { kind: 'none' };
 
-export function decide(
+export function decideWorkflow(
   record: wire.WorkflowRecord,
   id: WorkflowId,
   around: DecisionContext,
@@ -91,7 +91,7 @@ export function decide(
   const unwanted = unwantedRun(record, id, host);
   if (unwanted !== undefined) return unwanted;
   const [untold] = record.untoldRuns;
-  if (untold !== undefined) return { kind: 'tell', number: asWorkflowRunNumber(untold) };
+  if (untold !== undefined) return { kind: 'noteTimeout', number: asWorkflowRunNumber(untold) };
   switch (latestRun(record)?.state) {
     case WorkflowRunState.PENDING:
       return ofPending(record, id, around, host);
@@ -108,18 +108,18 @@ export function presentRun(host: wire.HostRecord | undefined): Run | undefined {
 }
 
 /** The host's run for this workflow run, of this particular workflow, where its uid is known. */
-export function carrierOf(
+export function hostRunFor(
   run: Pick<WorkflowRun, 'name' | 'workflowUid'>,
   host: wire.HostRecord | undefined,
   finished: readonly Run[],
 ): Run | undefined {
   const present = presentRun(host);
   const known = [...(present === undefined ? [] : [present]), ...(host?.finishedRuns ?? [])];
-  return [...known, ...finished].find((each) => isCarrierOf(each, run));
+  return [...known, ...finished].find((each) => isHostRunFor(each, run));
 }
 
 /** Runs from before uids were recorded are recognized by their names. */
-export function isCarrierOf(
+export function isHostRunFor(
   { workflowRun, workflowUid }: Run,
   { name, workflowUid: wanted }: Pick<WorkflowRun, 'name' | 'workflowUid'>,
 ): boolean {
@@ -157,7 +157,7 @@ function ofPending(
 ): WorkflowAction {
   const run = latestRun(record);
   if (run === undefined) return none;
-  const carrier = carrierOf(run, host, around.finished);
+  const carrier = hostRunFor(run, host, around.finished);
   if (carrier !== undefined) return write(record, withStartedRun(record, carrier));
   if (around.ownerGone) return withoutPending(record);
   if (!isInUseOf(host, record.ownerUse)) return orphaned(record, run.number);
@@ -169,7 +169,7 @@ function ofPending(
     return write(record, endWithState(record, TIMED_OUT, failure, around.nowMs));
   }
   const wait = (reason: PendingWait, message: string): WorkflowAction =>
-    write(record, waitFor(record, reason, message, around.nowMs));
+    write(record, withWait(record, reason, message, around.nowMs));
   if (record.workflow?.spec?.disabled === true) {
     return wait('disabled', `${workflowName(id)} is disabled; enable it to let this run start`);
   }
@@ -237,9 +237,9 @@ function ofRunning(
 ): WorkflowAction {
   const run = latestRun(record);
   if (run === undefined) return none;
-  const carrier = carrierOf(run, host, around.finished);
+  const carrier = hostRunFor(run, host, around.finished);
   if (carrier !== undefined) {
-    return carrier.phase === RunPhase.ENDED ? write(record, endLikeHostRun(record, carrier)) : none;
+    return carrier.phase === RunPhase.ENDED ? write(record, withHostRunEnd(record, carrier)) : none;
   }
   // It has ended, and how is not lost before somebody has looked at its record.
   const key = finishedRunKey(host.host?.uid ?? '', hostRunOf(run));

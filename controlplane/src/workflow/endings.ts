@@ -20,7 +20,7 @@ import {
   writeRecord,
 } from '../records/index.ts';
 import { isUnread } from './batch-rules.ts';
-import { carrierOf } from './decide.ts';
+import { hostRunFor } from './decide.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { batchKey, type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { existingWorkflow, type RequestDependencies, reconciledWorkflow } from './read.ts';
@@ -30,7 +30,7 @@ import { removeFinishedRun } from './remove-run.ts';
 const schema = wire.WorkflowRecordSchema;
 
 /** What became of the wish to end a run. */
-export type Cancellation =
+export type CancelResult =
   /** It ends, or has ended, or there is none. */
   | { readonly kind: 'taken'; readonly kept: WorkflowSnapshot }
   /** Its host refuses that to the requester: the run goes on. */
@@ -56,9 +56,9 @@ export async function tryCancel(
   reason: string,
   by: Requester,
   only?: bigint,
-): Promise<Cancellation> {
+): Promise<CancelResult> {
   const requestId = by.requestId ?? '';
-  const taken = (kept: WorkflowSnapshot): Cancellation => ({ kind: 'taken', kept });
+  const taken = (kept: WorkflowSnapshot): CancelResult => ({ kind: 'taken', kept });
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host, hostRevision } = await existingWorkflow(deps, id);
     const run = latestRun(record);
@@ -67,7 +67,7 @@ export async function tryCancel(
     if (hasApplied(record, requestId) || done || another || !isOpen(run)) {
       return taken({ record, revision });
     }
-    const carrier = carrierOf(run, host, []);
+    const carrier = hostRunFor(run, host, []);
     if (carrier !== undefined && carrier.phase !== RunPhase.ENDED) {
       // A pass over the workflow wakes its batch, which asks for this again at each of its own. The
       // host remembers a request with an id, so that its repetition ends no later run.

@@ -83,7 +83,7 @@ async function hasTemplate({ store }: ViewSource, { templateId }: WorkflowId): P
 
 function explainPending(id: WorkflowId, run: WorkflowRun, templateThere: boolean): Explanation {
   const { waiting, deadline } = run;
-  const pending = tellPending(waiting, id, templateThere);
+  const pending = textOfPending(waiting, id, templateThere);
   return create(ExplanationSchema, {
     subject: workflowName(id),
     headline: `run ${run.number} is pending: it has been accepted and has not started`,
@@ -130,7 +130,7 @@ const pendingCells: Readonly<Record<PendingWait, PendingCell>> = {
   }),
 };
 
-function tellPending(
+function textOfPending(
   waiting: WorkflowRun['waiting'],
   id: WorkflowId,
   templateThere: boolean,

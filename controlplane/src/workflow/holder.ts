@@ -4,7 +4,7 @@ import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type HostRefusalName, WorkflowRunState, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { orUnavailable, readableRecordOf } from '../records/index.ts';
-import { carrierOf, holderText } from './decide.ts';
+import { holderText, hostRunFor } from './decide.ts';
 import type { WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
 import { belongsTo } from './view.ts';
@@ -35,7 +35,7 @@ export async function refusalOfStart(
     const run = latestRun(record);
     if (!belongsTo(record, host.host) || !isOpen(run)) continue;
     // The host's run for it has ended: the end will be recorded in a moment.
-    if (run.state !== WorkflowRunState.PENDING || carrierOf(run, host, [])) continue;
+    if (run.state !== WorkflowRunState.PENDING || hostRunFor(run, host, [])) continue;
     const since = run.createTime === undefined ? '' : toJson(TimestampSchema, run.createTime);
     const waits = run.waiting === undefined ? '' : ` (${run.waiting.message})`;
     const pending = `hosts/${hostId}: ${run.name} is pending since ${since}${waits}`;

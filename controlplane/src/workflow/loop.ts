@@ -31,7 +31,7 @@ import {
   storeKey,
 } from '@rackwright/store';
 import type { FleetRow, FleetView } from '../fleet-view/index.ts';
-import type { Follower, Following } from '../following/index.ts';
+import type { Follower, StoreFollower } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
 import { Controller, type Passes } from '../loop/index.ts';
 import {
@@ -42,7 +42,7 @@ import {
   readShared,
   writeShared,
 } from '../records/index.ts';
-import { decide, presentRun, type WorkflowAction } from './decide.ts';
+import { decideWorkflow, presentRun, type WorkflowAction } from './decide.ts';
 import {
   parseWorkflowRunName,
   type WorkflowId,
@@ -50,7 +50,7 @@ import {
   workflowName,
   workflowOfKey,
 } from './names.ts';
-import { endWithState, isOpen, latestRun, waitFor, withAlert, withStartedRun } from './record.ts';
+import { endWithState, isOpen, latestRun, withAlert, withStartedRun, withWait } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 import { SeenWorkflows } from './seen.ts';
 import { gatherSurroundings } from './surroundings.ts';
@@ -58,7 +58,7 @@ import { gatherSurroundings } from './surroundings.ts';
 export interface WorkflowsDependencies {
   readonly store: StateStore;
   /** From the same store. */
-  readonly following: Following;
+  readonly following: StoreFollower;
   /** From the same store. */
   readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'onChange' | 'row' | 'rows' | 'start'>;
   readonly random: Random;
@@ -81,7 +81,7 @@ const resyncPage = 100;
 /** The least time of a resync for each workflow. */
 const resyncMsPerWorkflow = 40;
 /** The most decisions of one pass; each writes, or ends the pass. */
-const passesMax = 16;
+const roundsMax = 16;
 
 export class Workflows {
   readonly #deps: WorkflowsDependencies;
@@ -157,7 +157,7 @@ export class Workflows {
   async #reconcile(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
     const key = workflowKey(id);
     let refused = false;
-    for (let pass = 0; pass < passesMax; pass++) {
+    for (let round = 0; round < roundsMax; round++) {
       const kept = await readShared(this.#deps.store, wire.WorkflowRecordSchema, key);
       if (kept === undefined) {
         this.#seen.delete(id);
@@ -165,14 +165,14 @@ export class Workflows {
         return undefined;
       }
       const around = await gatherSurroundings(this.#deps, kept.record, id);
-      const action = decide(kept.record, id, around);
+      const action = decideWorkflow(kept.record, id, around);
       // An order that the host has just refused is sent again only after a change.
       const again = refused && action.kind === 'start';
       if (action.kind === 'none' || again) return this.#settled(id, kept);
       await this.#carryOut(id, kept, action, around.hostRevision);
       refused ||= action.kind === 'start';
     }
-    throw new Error(`${workflowName(id)}: not settled after ${passesMax} decisions in a row`);
+    throw new Error(`${workflowName(id)}: not settled after ${roundsMax} decisions in a row`);
   }
 
   /**
@@ -211,7 +211,7 @@ export class Workflows {
     const { record, revision } = kept;
     switch (action.kind) {
       case 'orphan': {
-        await this.#tellOrphan(id, record, action.number);
+        await this.#noteOrphan(id, record, action.number);
         if (action.record !== undefined) return this.#write(id, kept, action.record);
         await deleteRecord(this.#deps, workflowKey(id), revision);
         return;
@@ -233,8 +233,8 @@ export class Workflows {
         await this.#deps.hosts.request(id.hostId, { kind: 'abort', reason }, by, hostRevision);
         return;
       }
-      case 'tell':
-        await this.#tell(id, record, action.number);
+      case 'noteTimeout':
+        await this.#noteTimeout(id, record, action.number);
         await this.#write(id, kept, withAlert(record, action.number));
     }
   }
@@ -253,7 +253,7 @@ export class Workflows {
       { ...order, use: record.ownerUse },
       by,
     );
-    if (outcome.kind === 'refused') return waitFor(record, 'host', outcome.message, nowMs);
+    if (outcome.kind === 'refused') return withWait(record, 'host', outcome.message, nowMs);
     if (outcome.kind !== 'accepted') return record;
     const present = presentRun(outcome.record);
     if (present?.workflowRun === order.workflowRun) return withStartedRun(record, present);
@@ -262,7 +262,7 @@ export class Workflows {
   }
 
   /** A permanent line; the host records a repeated one once. */
-  async #tell(
+  async #noteTimeout(
     id: WorkflowId,
     record: wire.WorkflowRecord,
     number: WorkflowRunNumber,
@@ -273,7 +273,7 @@ export class Workflows {
     await this.#deps.hosts.request(id.hostId, { kind: 'note', text }, by);
   }
 
-  async #tellOrphan(
+  async #noteOrphan(
     id: WorkflowId,
     record: wire.WorkflowRecord,
     number: WorkflowRunNumber,

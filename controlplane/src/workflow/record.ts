@@ -166,7 +166,7 @@ export function withRequestId(
 }
 
 /** The pending run waits; the start time stays as long as the reason does. */
-export function waitFor(
+export function withWait(
   record: wire.WorkflowRecord,
   reason: PendingWait,
   message: string,
@@ -201,7 +201,7 @@ export function withStartedRun(record: wire.WorkflowRecord, carrier: Run): wire.
 }
 
 /** The run has ended like the host's run. */
-export function endLikeHostRun(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
+export function withHostRunEnd(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
   const { draft, status } = draftOf(record);
   if (status.run === undefined) return draft;
   status.run = withHostRun(status.run, carrier);

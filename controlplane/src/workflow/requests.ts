@@ -33,7 +33,7 @@ import {
   untilWritten,
   writeRecord,
 } from '../records/index.ts';
-import { carrierOf, presentRun } from './decide.ts';
+import { hostRunFor, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowKey, workflowName } from './names.ts';
@@ -266,7 +266,7 @@ interface AcceptedRun {
 }
 
 /** What became of a run that was to be removed again. */
-type TakeBack =
+type TakeBackResult =
   /** Its host has accepted it meanwhile, or it is over: it stays. */
   | { readonly kind: 'advanced' }
   /** Another writer was first: the run may still be refused. */
@@ -278,10 +278,10 @@ async function takeBack(
   deps: RequestDependencies,
   id: WorkflowId,
   { number, requestId, isNew }: AcceptedRun,
-): Promise<TakeBack> {
+): Promise<TakeBackResult> {
   const { record, revision, host } = await existingWorkflow(deps, id);
   const run = refusedRun(record, number);
-  if (run === undefined || carrierOf(run, host, []) !== undefined) return { kind: 'advanced' };
+  if (run === undefined || hostRunFor(run, host, []) !== undefined) return { kind: 'advanced' };
   const key = workflowKey(id);
   const next = dropRuns(record, new Set([run.number]));
   next.requestIds = next.requestIds.filter((each) => each !== requestId);

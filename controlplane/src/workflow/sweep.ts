@@ -23,7 +23,7 @@ import {
 import type { Cancel } from '@rackwright/platform';
 import { type Entry, storeKey } from '@rackwright/store';
 import type { FleetRow } from '../fleet-view/index.ts';
-import type { Follower, Following } from '../following/index.ts';
+import type { Follower, StoreFollower } from '../following/index.ts';
 import {
   deleteRecord,
   groupsOf,
@@ -52,7 +52,7 @@ export interface SweeperDependencies
     WorkflowsDependencies,
     'store' | 'random' | 'clock' | 'log' | 'retryDelayMs' | 'fleetView'
   > {
-  readonly following: Pick<Following, 'follow'>;
+  readonly following: Pick<StoreFollower, 'follow'>;
   readonly workflows: Pick<Workflows, 'wake'>;
   readonly sweep?: SweepTiming | undefined;
 }

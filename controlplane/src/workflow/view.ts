@@ -16,7 +16,7 @@ import {
 } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readRecord } from '../records/index.ts';
-import { carrierOf, isCarrierOf, presentRun } from './decide.ts';
+import { hostRunFor, isHostRunFor, presentRun } from './decide.ts';
 import { finishedRunKey, type WorkflowId, workflowRunName } from './names.ts';
 import { hostRunOf, isOpen, latestRun, withHostRun } from './record.ts';
 import { type NotRunnable, renderRun } from './rendering.ts';
@@ -56,7 +56,7 @@ export async function presentRunOf(
   run: WorkflowRun,
   host: wire.HostRecord | undefined,
 ): Promise<WorkflowRun> {
-  const carrier = carrierOf(run, host, []) ?? (await finishedRun(store, run, host));
+  const carrier = hostRunFor(run, host, []) ?? (await finishedRun(store, run, host));
   if (carrier === undefined) return withoutCarrier(run);
   if (isOpen(run)) return withHostRun(run, carrier);
   // A run that has ended here stays as it ended (R7): the host's run only adds its steps.
@@ -83,7 +83,7 @@ async function finishedRun(
   const key = finishedRunKey(uid, number);
   const kept = await readRecord(store, wire.FinishedRunRecordSchema, key);
   const found = kept?.record.run;
-  return found !== undefined && isCarrierOf(found, run) ? found : undefined;
+  return found !== undefined && isHostRunFor(found, run) ? found : undefined;
 }
 
 /** Why it cannot be run now; undefined: it can. */

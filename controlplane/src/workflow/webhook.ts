@@ -14,12 +14,12 @@
 import { create } from '@bufbuild/protobuf';
 import { Masking, maskText, type OperationId, StepExitSchema } from '@rackwright/messages';
 import {
-  bad,
   type Clock,
+  invalid,
   type Log,
   parsedJson,
   type Read,
-  value,
+  valid,
   type WebAnswer,
   type WebClient,
   type WebRequest,
@@ -67,7 +67,7 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
   return (order, answer) => {
     const { id } = order;
     if (underWay.has(id)) return;
-    const tell = (result: CallResult): Promise<void> =>
+    const reportResult = (result: CallResult): Promise<void> =>
       answer(result).then(
         () => log.info({ operation: id, result: result.kind }, 'webhook called'),
         // It is called again once the store is available, and then reports the result.
@@ -75,7 +75,7 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
       );
     if (underWay.size >= callsAtOnceMax) {
       const message = `${callsAtOnceMax} other webhooks are being called`;
-      void tell({ kind: 'transientError', message });
+      void reportResult({ kind: 'transientError', message });
       return;
     }
     underWay.add(id);
@@ -84,7 +84,7 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
         log.error({ operation: id }, 'a webhook could not be called', error);
         return { kind: 'failed', type: 'internal', message: 'the call could not be made' };
       })
-      .then(tell)
+      .then(reportResult)
       // Until its result is recorded: a reconcile of the host in between calls this again.
       .finally(() => underWay.delete(id));
   };
@@ -240,18 +240,19 @@ export function webhookRequest(
 ): Read<WebRequest> {
   const { url = '', method = 'POST', body = '', headers: headersText = '' } = given;
   if (method !== 'POST' && method !== 'PUT') {
-    return bad(`method: "${method}" is neither POST nor PUT`);
+    return invalid(`method: "${method}" is neither POST nor PUT`);
   }
-  if (URL.parse(url) === null) return bad('url: must begin with https:// or http:// and a host');
+  if (URL.parse(url) === null)
+    return invalid('url: must begin with https:// or http:// and a host');
   const headers = readHeaders(headersText, secrets);
   if (headers.kind === 'bad') return headers;
   const bytes = new TextEncoder().encode(body);
   if (bytes.length > requestBytesMax) {
-    return bad(`body: has ${bytes.length} bytes; at most ${requestBytesMax} are sent`);
+    return invalid(`body: has ${bytes.length} bytes; at most ${requestBytesMax} are sent`);
   }
   const own = { 'idempotency-key': id, 'user-agent': 'rackwright' };
   const type = { 'content-type': isJson(body) ? 'application/json' : 'text/plain; charset=utf-8' };
-  return value({ method, url, headers: { ...type, ...headers.value, ...own }, body: bytes });
+  return valid({ method, url, headers: { ...type, ...headers.value, ...own }, body: bytes });
 }
 
 /** Headers of the connection, or our own. */
@@ -265,26 +266,26 @@ function readHeaders(
 ): Read<Record<string, string>> {
   const parsed = text === '' ? {} : parsedJson(text);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    return bad('headers: must be a JSON object whose values are texts');
+    return invalid('headers: must be a JSON object whose values are texts');
   }
   const headers: Record<string, string> = {};
   for (const [given, content] of [...Object.entries(parsed), ...Object.entries(secrets)]) {
     const name = given.toLowerCase();
     if (!/^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name)) {
-      return bad('headers: has a name that is none');
+      return invalid('headers: has a name that is none');
     }
     if (refusedHeaders.test(name)) {
-      return bad(`headers: ${name} is set by us, and by nobody else`);
+      return invalid(`headers: ${name} is set by us, and by nobody else`);
     }
     const isText = typeof content === 'string' && /^[\x20-\x7e]*$/.test(content);
     if (!isText || content.length > headerCharactersMax) {
       const right = `at most ${headerCharactersMax} printable ASCII characters`;
-      return bad(`headers: ${name} must be ${right}`);
+      return invalid(`headers: ${name} must be ${right}`);
     }
     headers[name] = content;
   }
   const count = Object.keys(headers).length;
   return count > headersMax
-    ? bad(`headers: has ${count}; at most ${headersMax} are sent`)
-    : value(headers);
+    ? invalid(`headers: has ${count}; at most ${headersMax} are sent`)
+    : valid(headers);
 }

@@ -143,7 +143,7 @@ export type BmcTransient = {
   readonly message: string;
   readonly backendText: string;
   /** The delay that the BMC asks for, milliseconds from now. */
-  readonly askAgainMs?: number;
+  readonly retryAfterMs?: number;
 };
 
 export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFailed | BmcTransient;
@@ -249,7 +249,7 @@ export interface BmcConsole {
 }
 
 /** Receives the machine's output on its serial port: any bytes. Must be quick. */
-export type HearConsole = (bytes: Uint8Array) => void;
+export type OnConsoleOutput = (bytes: Uint8Array) => void;
 
 /** Settings of the firmware by name, as text: "Enabled", "4", "true". */
 export type BiosSettings = ReadonlyMap<string, string>;
@@ -297,7 +297,7 @@ export interface VolumeOrder {
 }
 
 /** Hears how far an order is that takes its time, 0–100. Must be quick. */
-export type TellUpdate = (percent: number, state: string) => void;
+export type OnUpdateProgress = (percent: number, state: string) => void;
 
 /**
  * Called right before each order that destroys data. It throws when the order must not be sent, and
@@ -308,7 +308,7 @@ export type TellUpdate = (percent: number, state: string) => void;
 export type BeforeOrder = (seen: BmcIdentity, done: readonly string[]) => BmcTransient | undefined;
 
 export interface VolumeHooks {
-  readonly tell: TellUpdate;
+  readonly onProgress: OnUpdateProgress;
   readonly beforeOrder: BeforeOrder;
 }
 
@@ -384,7 +384,7 @@ export interface BmcDriver extends BmcReadings {
    */
   updateFirmware?(
     order: FirmwareOrder,
-    tell: TellUpdate,
+    onProgress: OnUpdateProgress,
     signal?: AbortSignal,
   ): Promise<BmcResult<BmcAssertion>>;
   /**
@@ -403,7 +403,7 @@ export interface BmcDriver extends BmcReadings {
    * has it the answer is `busy`, and that session stays. An open console does not delay other
    * calls. Absent: the protocol has none.
    */
-  openConsole?(hear: HearConsole, signal?: AbortSignal): Promise<BmcResult<BmcConsole>>;
+  openConsole?(hear: OnConsoleOutput, signal?: AbortSignal): Promise<BmcResult<BmcConsole>>;
 }
 
 export function ok<T>(value: T): BmcResult<T> {

@@ -254,7 +254,7 @@ describe('the governors of a rack', () => {
 });
 
 describe('a look', () => {
-  const noWay = { giveWay: () => {} };
+  const noWay = { preempt: () => {} };
 
   test('is refused while an operation waits or is under way', async () => {
     const { clock, governor } = setUp();
@@ -276,7 +276,7 @@ describe('a look', () => {
   test('breaks off for an operation, whether it waits or is under way', async () => {
     const { clock, governor } = setUp();
     const abort = new AbortController();
-    const look = { giveWay: () => abort.abort() };
+    const look = { preempt: () => abort.abort() };
     const underWay = governor.run(
       'c@1',
       () =>

@@ -6,9 +6,9 @@ import { type BmcHealth, type GovernorLimits, GovernorState } from './governor-s
  * A call that only looks, and gives way to every act: it is refused while another feature's call
  * waits or is under way, and asked to stop when one arrives.
  */
-export interface ReadOnlyUse {
+export interface PreemptibleUse {
   /** Aborts the signal that the look's calls were made with. */
-  giveWay(): void;
+  preempt(): void;
 }
 
 /** The part of a governor that a driver uses. */
@@ -69,7 +69,7 @@ export class Governor {
     act: () => Promise<BmcResult<T>>,
     { restMs }: Rest,
     signal?: AbortSignal,
-    readOnly?: ReadOnlyUse,
+    readOnly?: PreemptibleUse,
   ): Promise<BmcResult<T>> {
     if (signal?.aborted === true) return Promise.resolve(cancelled());
     if (readOnly === undefined) this.#makeWay();
@@ -127,8 +127,8 @@ export class Governor {
 
   /** Every look, under way or waiting, breaks off. */
   #makeWay(): void {
-    for (const { readOnly } of [...this.#queue]) readOnly?.giveWay();
-    this.#inFlight?.readOnly?.giveWay();
+    for (const { readOnly } of [...this.#queue]) readOnly?.preempt();
+    this.#inFlight?.readOnly?.preempt();
   }
 
   #ended(
@@ -209,7 +209,7 @@ export class Governors {
 interface WaitingCall {
   readonly restMs: number;
   readonly credential: string;
-  readonly readOnly: ReadOnlyUse | undefined;
+  readonly readOnly: PreemptibleUse | undefined;
   readonly refuse: (refusal: BmcRefusal) => void;
   readonly start: () => Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { differences, vendorDifference, ways, waysOf } from './vendors.ts';
+import { differences, variants, variantsOf, vendorDifference } from './vendors.ts';
 
 test('a row counts for a service that shows it, by what it answers of itself', () => {
   const serialOf = (manufacturer?: string) => vendorDifference({ manufacturer }).serialProperty;
@@ -11,11 +11,11 @@ test('a row counts for a service that shows it, by what it answers of itself', (
 });
 
 test('every row names its source', () => {
-  const rows = [...differences, ...Object.values(ways).flat()];
+  const rows = [...differences, ...Object.values(variants).flat()];
   for (const row of rows) expect(row.source.length, JSON.stringify(row)).toBeGreaterThan(8);
 });
 
 test('the way of the standard is tried before all others', () => {
-  expect(waysOf('etag')[0]).toBe('asGiven');
-  expect(waysOf('bootOff')[0]).toBe('enabledAlone');
+  expect(variantsOf('etag')[0]).toBe('asGiven');
+  expect(variantsOf('bootOff')[0]).toBe('enabledAlone');
 });

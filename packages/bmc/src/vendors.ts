@@ -87,7 +87,7 @@ interface Way<T> {
 }
 
 /** The order in which ways are tried. Each is safe with a service that wants another one. */
-export const ways = {
+export const variants = {
   /** Form of the ETag that goes along with a PATCH, until one is not answered 412 or 428. */
   etag: [
     { way: 'asGiven', source: 'DSP0266 §6.5' },
@@ -200,8 +200,8 @@ export const volumeTypes = [
 ] as const satisfies readonly (Way<string> & { readonly raidType: string })[];
 
 /** The ways alone, in their order. */
-export function waysOf<K extends keyof typeof ways>(
+export function variantsOf<K extends keyof typeof variants>(
   kind: K,
-): readonly (typeof ways)[K][number]['way'][] {
-  return ways[kind].map(({ way }) => way);
+): readonly (typeof variants)[K][number]['way'][] {
+  return variants[kind].map(({ way }) => way);
 }

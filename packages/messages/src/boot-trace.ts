@@ -37,7 +37,7 @@ const transports: Readonly<Record<BootTransport, string>> = {
 };
 
 /** "the kernel" */
-export function bootStageText(kind: BootStepKind): string {
+export function bootStepText(kind: BootStepKind): string {
   return stages[kind] ?? stages[BootStepKind.UNSPECIFIED];
 }
 
@@ -89,10 +89,10 @@ export function bootText(trace: BootTrace): string {
   const last = furthestOf(steps);
   const tried = steps.find(({ kind }) => kind === missing);
   const how = tried === undefined ? 'never came' : `did not come whole${problemOf(tried)}`;
-  const subject = `${bootStageText(missing)} ${how}`;
+  const subject = `${bootStepText(missing)} ${how}`;
   return last === undefined
     ? subject
-    : `the boot got as far as ${bootStageText(last.kind)}; ${subject}`;
+    : `the boot got as far as ${bootStepText(last.kind)}; ${subject}`;
 }
 
 /** The waterfall: a line for each step, and one for the missing step. */
@@ -101,7 +101,7 @@ export function bootLines(trace: BootTrace): string[] {
   const { missing, steps } = trace;
   const isTried = steps.some(({ kind }) => kind === missing);
   if (missing === BootStepKind.UNSPECIFIED) return lines;
-  const never = `${''.padStart(offsetWidth)}  ${bootStageText(missing)}: never came`;
+  const never = `${''.padStart(offsetWidth)}  ${bootStepText(missing)}: never came`;
   return [...lines, ...(isTried ? [] : [never]), ...screenLines(trace)];
 }
 
@@ -129,7 +129,7 @@ function stepLine(step: BootStep, start: Timestamp | undefined): string {
     ...(count > 1 ? [`${counted(count, 'time')}, last at ${offsetText(start, lastTime)}`] : []),
   ];
   const more = parts.length === 0 ? '' : ` (${parts.join(', ')})`;
-  return `${offset}  ${bootStageText(kind)}${more}${problemOf(step)}`;
+  return `${offset}  ${bootStepText(kind)}${more}${problemOf(step)}`;
 }
 
 function problemOf({ problem }: BootStep): string {

@@ -1,7 +1,7 @@
 /** The result of a burn-in, as text for people. Pure. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type BurnIn, BurnInKind, type BurnInPart } from './gen/rackwright/v1/burn_in_pb.ts';
-import { counted, lasting } from './words.ts';
+import { counted, durationText } from './words.ts';
 
 const names: Readonly<Record<BurnInKind, string>> = {
   [BurnInKind.UNSPECIFIED]: 'burn-in',
@@ -19,7 +19,9 @@ export function burnInName({ kind }: Pick<BurnIn, 'kind'>): string {
 /** "passed after 10 minutes, at most 71 °C", "failed after 3 seconds: 2 errors: …" */
 export function burnInText({ passed, startTime, endTime, celsiusMax, problem }: BurnIn): string {
   const isTimed = startTime !== undefined && endTime !== undefined;
-  const took = isTimed ? ` after ${lasting(timestampMs(endTime) - timestampMs(startTime))}` : '';
+  const took = isTimed
+    ? ` after ${durationText(timestampMs(endTime) - timestampMs(startTime))}`
+    : '';
   const heat = celsiusMax === undefined ? '' : `, at most ${celsiusMax} °C`;
   const why = problem === '' ? '' : `: ${problem}`;
   return `${passed ? 'passed' : 'failed'}${took}${heat}${why}`;

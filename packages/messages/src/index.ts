@@ -30,7 +30,7 @@ export {
   isSpokenProtocolId,
   type SpokenProtocolId,
 } from './bmc-protocols.ts';
-export { bootLines, bootStageText, bootStepBy, bootText, missingBootStep } from './boot-trace.ts';
+export { bootLines, bootStepBy, bootStepText, bootText, missingBootStep } from './boot-trace.ts';
 export { burnInLines, burnInName, burnInText } from './burn-in.ts';
 export {
   type ApiError,
@@ -243,4 +243,4 @@ export {
   pendingWaitOf,
   pendingWaits,
 } from './waits.ts';
-export { counted, enumWord, lasting, verbFor } from './words.ts';
+export { counted, durationText, enumWord, verbFor } from './words.ts';

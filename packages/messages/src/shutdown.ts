@@ -1,7 +1,7 @@
 /** A graceful shutdown as text for people. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { type Shutdown, ShutdownOutcome } from './gen/rackwright/v1/run_pb.ts';
-import { lasting } from './words.ts';
+import { durationText } from './words.ts';
 
 const outcomes: Readonly<Record<ShutdownOutcome, string>> = {
   [ShutdownOutcome.UNSPECIFIED]: 'the system is off, and nobody said how it went off',
@@ -18,6 +18,6 @@ const outcomes: Readonly<Record<ShutdownOutcome, string>> = {
 
 /** "the system shut down by itself, after 12 seconds"; of one that is over. */
 export function shutdownText({ outcome, duration }: Shutdown): string {
-  const after = duration === undefined ? '' : `, after ${lasting(durationMs(duration))}`;
+  const after = duration === undefined ? '' : `, after ${durationText(durationMs(duration))}`;
   return `${outcomes[outcome] ?? outcomes[ShutdownOutcome.UNSPECIFIED]}${after}`;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { counted, lasting } from './words.ts';
+import { counted, durationText } from './words.ts';
 
 test('a count of one, of many and of none has a form of its own', () => {
   expect([0, 1, 2].map((count) => counted(count, 'host'))).toEqual([
@@ -15,7 +15,7 @@ test('a count of one, of many and of none has a form of its own', () => {
 
 test('a time is written in the largest unit of which it is a whole number', () => {
   const words = [0, 400, 1_000, 60_000, 90_000, 1_200_000, 3_600_000, 5_400_000, 86_400_000];
-  expect(words.map(lasting)).toEqual([
+  expect(words.map(durationText)).toEqual([
     ...['less than a second', 'less than a second', '1 second', '1 minute', '90 seconds'],
     ...['20 minutes', '1 hour', '90 minutes', '1 day'],
   ]);

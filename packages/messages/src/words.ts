@@ -20,7 +20,7 @@ const units = [
 ] as const;
 
 /** "1 minute", "90 minutes", "2 days": in the largest unit that it is a whole number of. */
-export function lasting(durationMs: number): string {
+export function durationText(durationMs: number): string {
   const wholeMs = Math.max(0, Math.round(durationMs / secondMs)) * secondMs;
   if (wholeMs === 0) return 'less than a second';
   const [unitMs, name] = units.find(([each]) => wholeMs % each === 0) ?? [secondMs, 'second'];

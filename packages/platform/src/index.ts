@@ -56,7 +56,7 @@ export { nodeVersionProblem } from './node-version.ts';
 export { pause } from './pause.ts';
 export type { ProcessFigures } from './process-figures.ts';
 export { type Random, randomId } from './random.ts';
-export { bad, problemIn, type Read, value } from './read.ts';
+export { invalid, problemIn, type Read, valid } from './read.ts';
 export { abandon, markHandled, whenSettled } from './rejections.ts';
 export type { Supervision } from './supervision.ts';
 export type { TreeBounds, TreeEntry } from './tree.ts';

@@ -6,11 +6,11 @@ export type Read<T> =
   | { readonly kind: 'value'; readonly value: T }
   | { readonly kind: 'bad'; readonly problem: string };
 
-export function value<T>(of: T): Read<T> {
+export function valid<T>(of: T): Read<T> {
   return { kind: 'value', value: of };
 }
 
-export function bad(problem: string): Extract<Read<never>, { kind: 'bad' }> {
+export function invalid(problem: string): Extract<Read<never>, { kind: 'bad' }> {
   return { kind: 'bad', problem };
 }
 

@@ -44,7 +44,7 @@ export {
 export type { Machine, MachineHardware } from './machine/machine.ts';
 export {
   operationVariable,
-  type ProgramEnd,
+  type ProgramExit,
   type ProgramRequest,
   type Programs,
   type RunningProgram,
@@ -53,10 +53,10 @@ export type { ImageDisk } from './provision/disk-writer.ts';
 export type { ImageFile } from './provision/prepared-image.ts';
 export {
   type InstalledDisk,
-  type ProvisionEnd,
   type ProvisionParts,
   type ProvisionPlan,
   type ProvisionProgress,
+  type ProvisionResult,
   provisionDisk,
 } from './provision/provision.ts';
 export { defaultImageWebLimits, patientLimits, webSource } from './provision/web-source.ts';
@@ -72,6 +72,6 @@ export { type FinishedOperation, type RunnerRecord } from './session/record.ts';
 export { type CommandParts, runCommand } from './steps/command.ts';
 export { runFile } from './steps/file.ts';
 export { interpreters, runScript, type ScriptParts } from './steps/script.ts';
-export type { DeviceStage, Step, StepContext, StepEnd } from './steps/step.ts';
+export type { DeviceStage, Step, StepContext, StepResult } from './steps/step.ts';
 export { devicesWithout, type LabCheck, labChecks, stepWithout } from './steps/without-checks.ts';
 export { runnerVersion } from './version.ts';

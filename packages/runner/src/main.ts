@@ -7,7 +7,14 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BootId } from '@rackwright/messages';
 import { plainBlobs } from '@rackwright/oci';
-import { bad, type Clock, type CrashPoint, type Log, type Read, value } from '@rackwright/platform';
+import {
+  type Clock,
+  type CrashPoint,
+  invalid,
+  type Log,
+  type Read,
+  valid,
+} from '@rackwright/platform';
 import {
   makeCrashPoint,
   nodeClock,
@@ -187,14 +194,14 @@ function commandParts(
   folder: string,
 ): Read<CommandParts> {
   if (software !== undefined) {
-    return bad(
+    return invalid(
       'a machine made of software runs no images: they would run on the machine around it',
     );
   }
   const roots = linuxCommandRoots({ folder, path: programPath, procRoot: '/proc', chowns: true });
   const web = nodeWebClient();
   const blobsAt = (endpoint: string) => plainBlobs(web, `http://${endpoint}`);
-  return value({ programs, roots, architecture: ownArchitecture, blobsAt });
+  return valid({ programs, roots, architecture: ownArchitecture, blobsAt });
 }
 
 /** Armed in the first runner of a boot only, so that its successor lives. */

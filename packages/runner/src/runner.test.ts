@@ -173,7 +173,7 @@ test('a step that is prepared begins only when the agent says so', async () => {
   const late: Step = {
     description: { name: 'deploy.late' },
     run: async (context) => {
-      begun.push((await context.mayBegin()).kind);
+      begun.push((await context.requestBegin()).kind);
       return { result: { kind: 'complete' } };
     },
   };

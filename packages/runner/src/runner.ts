@@ -30,7 +30,7 @@ import { LiveOutput } from './program/live-output.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
 import { type ExchangeOutcome, type ExchangePayload, exchangeBytes } from './session/exchange.ts';
 import { loadRunnerKey, type RunnerKey } from './session/key.ts';
-import { type Permission, type PermissionEnd, Permissions } from './session/permission.ts';
+import { type BeginAnswer, type BeginOutcome, BeginRequests } from './session/permission.ts';
 import {
   inspected,
   type OrderedImage,
@@ -40,7 +40,7 @@ import {
 } from './session/protocol.ts';
 import { decodeRecord, encodeRecord } from './session/record.ts';
 import { formatProgress } from './steps/progress-text.ts';
-import type { DeviceStage, Step, StepContext, StepEnd } from './steps/step.ts';
+import type { DeviceStage, Step, StepContext, StepResult } from './steps/step.ts';
 
 export interface RunnerParts {
   readonly dialer: AgentDialer;
@@ -103,7 +103,7 @@ class RunnerLoop {
   #connection: AgentConnection | undefined;
   #hostName = '';
   #imageEndpoint = '';
-  readonly #permissions: Permissions;
+  readonly #permissions: BeginRequests;
   #last: Promise<void> = Promise.resolve();
 
   constructor(
@@ -120,7 +120,7 @@ class RunnerLoop {
     this.#bootId = bootId;
     this.#interrupted = interrupted;
     this.#recordPath = recordPath;
-    this.#permissions = new Permissions(parts.clock, (operationId, sequence) =>
+    this.#permissions = new BeginRequests(parts.clock, (operationId, sequence) =>
       this.#askToBegin(operationId, sequence),
     );
   }
@@ -350,16 +350,16 @@ class RunnerLoop {
       log: this.#parts.log.child({ operation: operationId, trace: traceParent?.split('-')[1] }),
       crashPoint,
       signal: controller.signal,
-      progress: (percent: number, text: string) => {
+      reportProgress: (percent: number, text: string) => {
         this.#note({ kind: 'progressed', operationId, percent, text });
       },
-      stage: (identity: string, stage: DeviceStage) => {
+      recordStage: (identity: string, stage: DeviceStage) => {
         stages.set(identity, stage);
         const progress = formatProgress(stages, order.challengeSeed);
         return this.#dispatch({ kind: 'stageReached', operationId, progress });
       },
-      output,
-      mayBegin: () => this.#mayBegin(operationId, controller.signal),
+      reportOutput: output,
+      requestBegin: () => this.#mayBegin(operationId, controller.signal),
       verdictSwitchedOff,
       runnerVersion,
       hostName: this.#hostName,
@@ -371,7 +371,7 @@ class RunnerLoop {
     };
   }
 
-  async #mayBegin(operationId: OperationId, signal: AbortSignal): Promise<PermissionEnd> {
+  async #mayBegin(operationId: OperationId, signal: AbortSignal): Promise<BeginOutcome> {
     const may = await this.#permissions.ask(operationId, signal, (reason) => {
       const report = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
       this.#note(report);
@@ -413,7 +413,7 @@ class RunnerLoop {
 
   async #ended(
     operationId: OperationId,
-    end: StepEnd & { readonly handOff?: agent.RunStep },
+    end: StepResult & { readonly handOff?: agent.RunStep },
   ): Promise<void> {
     const { result } = end;
     const message = result.kind === 'failed' ? result.message : undefined;
@@ -422,7 +422,7 @@ class RunnerLoop {
     await whenSettled(this.#dispatch({ kind: 'ended', operationId, ...end }));
   }
 
-  #internal(operationId: OperationId, error: unknown): { result: StepEnd['result'] } {
+  #internal(operationId: OperationId, error: unknown): { result: StepResult['result'] } {
     const message = errorText(error);
     this.#parts.log.error({ operation: operationId }, 'the runner failed', error);
     return { result: { kind: 'failed', type: 'internal', message } };
@@ -440,7 +440,7 @@ class RunnerLoop {
 }
 
 /** An unknown answer permits nothing (R8). */
-function permissionOf({ answer, grantedForMs }: runner.BeginAnswer): Permission {
+function permissionOf({ answer, grantedForMs }: runner.BeginAnswer): BeginAnswer {
   if (answer.case === 'over') return { kind: 'over', reason: answer.value };
   if (answer.case === 'granted' && answer.value) {
     return grantedForMs === undefined

@@ -94,7 +94,7 @@ export type Change =
     };
 
 /** Changes of one key, from one of them backwards. */
-export interface Past {
+export interface KeyHistory {
   /** Newest first. */
   readonly changes: readonly Change[];
   /**
@@ -197,7 +197,7 @@ export interface StateStore {
    * with revision `from` backwards, without a hole: at least the last `HISTORY_PER_KEY`, and those
    * that the store was opened to keep by age (`Retention`). Throws as `get`, and `invalidRevision`.
    */
-  past(key: string, limit: number, from?: StoreRevision): Promise<Past>;
+  historyBackwards(key: string, limit: number, from?: StoreRevision): Promise<KeyHistory>;
 
   /** The log (S8). */
   readonly log: EntryLog;

@@ -6,7 +6,7 @@ import type {
   Change,
   ExpectedRevision,
   GetResult,
-  Past,
+  KeyHistory,
   StoreRevision,
   WriteId,
 } from './contract.ts';
@@ -75,7 +75,7 @@ export function pastOf(
   changes: readonly StoredChange[],
   limit: number,
   from: StoreRevision | undefined,
-): Past {
+): KeyHistory {
   const page = changes.slice(0, limit).map(publicChange);
   const oldest = changes[page.length - 1];
   const next = changes[limit];

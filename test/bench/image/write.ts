@@ -31,7 +31,7 @@ const [{ url, image }] = (await order) as [WriterOrder];
 
 const parts = {
   ...{ unxz, hashes: nodeHashes(), limits: patientLimits(nodeClock()) },
-  mayBegin: async () => ({ kind: 'granted' }) as const,
+  requestBegin: async () => ({ kind: 'granted' }) as const,
 };
 const source = webSource(nodeWebClient(), url);
 const never = new AbortController().signal;

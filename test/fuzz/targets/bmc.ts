@@ -1,6 +1,6 @@
 /** What a BMC answers by IPMI, by HTTP of a switched socket, and on its serial console. */
 
-import type { HearConsole } from '../../../packages/bmc/src/driver.ts';
+import type { OnConsoleOutput } from '../../../packages/bmc/src/driver.ts';
 import {
   chassisPower,
   fruIdentity,
@@ -56,7 +56,7 @@ const relay = {
 
 async function serialConsole(input: Uint8Array): Promise<unknown> {
   const heard: Uint8Array[] = [];
-  const hear: HearConsole = (bytes) => heard.push(bytes);
+  const hear: OnConsoleOutput = (bytes) => heard.push(bytes);
   const run = async ({ onOutput }: ExecRequest): Promise<ExecResult> => {
     const middle = Math.floor(input.length / 2);
     for (const piece of [input.subarray(0, middle), input.subarray(middle)]) onOutput?.(piece);

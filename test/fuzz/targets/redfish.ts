@@ -83,7 +83,7 @@ const readers: Readonly<Record<string, (driver: RedfishDriver) => Promise<unknow
     const drives = ['Disk.0', 'Disk.1'];
     const volumes = [{ raidType: 'RAID1' as const, drives }];
     const order = { controller: 'RAID.1', volumes, checkOnly: false };
-    return driver.applyVolumes(order, { tell: () => {}, beforeOrder: () => {} });
+    return driver.applyVolumes(order, { onProgress: () => {}, beforeOrder: () => {} });
   },
 };
 

@@ -89,7 +89,9 @@ test('a held device cannot be swapped while others are erased', async (context) 
       refused = String(error);
     }
   };
-  const end = await eraseEverything(eraseDevices, loops.devices(), 'overwrite', { stage });
+  const end = await eraseEverything(eraseDevices, loops.devices(), 'overwrite', {
+    recordStage: stage,
+  });
   // The kernel lets go of a held loop device only when it is closed.
   expect(refused).toMatch(/busy/i);
   expect(readFileSync(path)).toEqual(content);

@@ -17,7 +17,7 @@ import {
   writeImage,
   writeTar,
 } from '@rackwright/oci/testing';
-import { value } from '@rackwright/platform';
+import { valid } from '@rackwright/platform';
 import {
   callersHashes,
   nodeClock,
@@ -34,7 +34,7 @@ import {
   linuxCommandRoots,
   linuxPrograms,
   runCommand,
-  type StepEnd,
+  type StepResult,
 } from '@rackwright/runner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { peer, runPeer } from '../peer.ts';
@@ -138,7 +138,7 @@ async function busyboxImage(options: ImageOptions): Promise<WrittenImage> {
 }
 
 interface Run {
-  readonly end: StepEnd;
+  readonly end: StepResult;
   readonly output: string;
 }
 
@@ -180,7 +180,7 @@ async function run(
     architecture,
     blobsAt: (endpoint) => plainBlobs(web, `http://${endpoint}`),
   };
-  const step = runCommand(value(parts));
+  const step = runCommand(valid(parts));
   const end = await step.run({
     operationId: 'uid/7/3/1',
     order: create(agent.RunStepSchema, {
@@ -196,13 +196,13 @@ async function run(
     log: quietLog,
     crashPoint: () => {},
     signal: stop.signal,
-    progress: () => {},
-    stage: () => Promise.resolve(),
-    output: (piece) => {
+    reportProgress: () => {},
+    recordStage: () => Promise.resolve(),
+    reportOutput: (piece) => {
       output += Buffer.from(piece).toString();
       if (stopAt !== '' && output.includes(stopAt)) stop.abort();
     },
-    mayBegin: async () => ({ kind: 'granted' }),
+    requestBegin: async () => ({ kind: 'granted' }),
     verdictSwitchedOff: false,
     runnerVersion: '0.0.0',
     hostName: 'h1',

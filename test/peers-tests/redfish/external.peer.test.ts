@@ -145,7 +145,10 @@ async function makeRig(external: External): Promise<BmcRig> {
 /** It may have disks. */
 async function hasNoVolumes(driver: BmcDriver): Promise<void> {
   const order = { controller: '1', volumes: [], checkOnly: false };
-  const refused = await driver.applyVolumes?.(order, { tell: () => {}, beforeOrder: () => {} });
+  const refused = await driver.applyVolumes?.(order, {
+    onProgress: () => {},
+    beforeOrder: () => {},
+  });
   assert.equal(refused?.kind === 'failed' && refused.type, 'unsupported');
 }
 

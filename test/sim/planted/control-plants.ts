@@ -86,7 +86,7 @@ export const controlPlants: readonly Plant[] = [
     name: 'viewTellsNotWhatItMissed',
     breaks: 'who listens to the fleet view hears of every row that differs from before',
     file: 'controlplane/src/fleet-view/fleet-view.ts',
-    find: 'if (this.#observers.size > 0) this.#tellDifferences(before, rows);',
+    find: 'if (this.#observers.size > 0) this.#notifyOfDifferences(before, rows);',
     replace: '',
     caughtBy: test('controlplane/src/fleet-view/fleet-view.test.ts', 'what the watch has missed'),
   },
@@ -185,9 +185,9 @@ export const controlPlants: readonly Plant[] = [
     name: 'conflictClearsTheError',
     breaks: 'a conflict neither clears nor adds an error',
     file: 'controlplane/src/host/events/fold.ts',
-    find: '  const first = operationRecord?.firstConflictTime ?? now(pass);',
+    find: '  const first = operationRecord?.firstConflictTime ?? timeNow(pass);',
     replace:
-      '  delete pass.status.lastError;\n  const first = operationRecord?.firstConflictTime ?? now(pass);',
+      '  delete pass.status.lastError;\n  const first = operationRecord?.firstConflictTime ?? timeNow(pass);',
     caughtBy: test('test/scenarios/lifecycle.test.ts', 'metal3-23'),
   },
   {

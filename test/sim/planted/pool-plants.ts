@@ -180,8 +180,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'queueTimeCounted',
     breaks: 'R5: what an order waits for its slot is no time of its step',
     file: 'controlplane/src/host/deployment/image-queue.ts',
-    find: 'step.deadline = later(pass, timing.imageTimeoutMs);',
-    replace: 'step.deadline = slot.sendTime && later(pass, 1_000);',
+    find: 'step.deadline = timeAfter(pass, timing.imageTimeoutMs);',
+    replace: 'step.deadline = slot.sendTime && timeAfter(pass, 1_000);',
     caughtBy: test('controlplane/src/host/deployment/deployment.test.ts', 'a step’s time begins'),
   },
   {
@@ -257,7 +257,7 @@ export const poolPlants: readonly Plant[] = [
   {
     name: 'goesBackUnasked',
     breaks: 'P16: a rollout goes back only where somebody wants that',
-    file: 'controlplane/src/pool/decide/step.ts',
+    file: 'controlplane/src/pool/decide/decide.ts',
     find: 'const isWanted = record.pool?.spec?.rollout?.rollback === true &&',
     replace: 'const isWanted = record.pool?.spec?.rollout?.rollback !== undefined &&',
     caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'without the rollback setting'),

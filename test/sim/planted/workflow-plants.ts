@@ -39,8 +39,8 @@ export const workflowPlants: readonly Plant[] = [
     name: 'retriesNotBounded',
     breaks: 'W1: a failed step is tried again as often as its template says',
     file: 'controlplane/src/host/run/step-policy.ts',
-    find: 'if (step.failures < step.retries && mayTryAgain',
-    replace: 'if (step.failures < 9 && mayTryAgain',
+    find: 'if (step.failures < step.retries && mayRetryStep',
+    replace: 'if (step.failures < 9 && mayRetryStep',
     caughtBy: { ...bySimulation, from: 136 },
   },
   {
@@ -137,7 +137,7 @@ export const workflowPlants: readonly Plant[] = [
     name: 'beginsUnasked',
     breaks: 'W9: what took long to prepare asks for the work lease of that moment (R11)',
     file: 'packages/runner/src/steps/command.ts',
-    find: 'const end = await context.mayBegin();',
+    find: 'const end = await context.requestBegin();',
     replace: "const end = await Promise.resolve({ kind: 'granted' as const, reason: '' });",
     caughtBy: test(
       'packages/runner/src/steps/command.test.ts',

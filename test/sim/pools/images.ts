@@ -82,7 +82,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     const looks = { isWhole: async () => true, doubt: () => undefined };
     const ends = { giveBackSlot: () => undefined, release: () => undefined };
     const rest = { digests: [digest], ...looks, ...ends };
-    return { image, whole, anew: new AbortController().signal, ...rest };
+    return { image, whole, restarted: new AbortController().signal, ...rest };
   };
   const pin: HostImages['pin'] = async (...asked) => {
     const coming = await begin(...asked);

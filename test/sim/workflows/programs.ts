@@ -3,7 +3,7 @@
  * files, and the machine's own log of all that. The steps themselves are the production ones.
  */
 import type { OperationId } from '@rackwright/messages';
-import { type Disk, value } from '@rackwright/platform';
+import { type Disk, valid } from '@rackwright/platform';
 import {
   type MachineFiles,
   type Programs,
@@ -60,7 +60,7 @@ export function templateSteps(place: WorkPlace): Step[] {
   const interpreters = new Map([['/bin/sh', '/bin/sh']]);
   const programs = programsOf(place);
   const ofScripts = runScript({ ...shared, interpreters, programs });
-  const ofCommands = runCommand(value(commandParts(place.view, place.process, programs)));
+  const ofCommands = runCommand(valid(commandParts(place.view, place.process, programs)));
   const { description } = runFile(filesOf(place, ''));
   const ofFiles: Step = {
     description,

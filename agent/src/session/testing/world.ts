@@ -218,7 +218,7 @@ export class World {
       execute: (operation, context) =>
         this.work(operation, context, () => alive() && this.touched.push(operation.id)),
       resume: (operation, context) => this.resume(operation, context),
-      ended: (operationId) => alive() && this.endedHooks.push(operationId),
+      noteReportDurable: (operationId) => alive() && this.endedHooks.push(operationId),
       handOffUnderWay: () => this.handOffUnderWay,
       credentialsStartedOver: () => this.credentialsStartedOver?.(),
       handOffAnswered: ({ operationId }, acts) => {

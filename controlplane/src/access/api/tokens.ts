@@ -161,11 +161,11 @@ async function createToken(deps: RpcDependencies, request: CreateTokenRequest) {
   const expected = before?.revision ?? 'absent';
   const written = await writeRecord(deps, schema, tokenKey(tokenId), record, expected);
   if (written.kind === 'conflict') throw alreadyExists(`${name} was made meanwhile.`);
-  tellCreation(deps, record);
+  auditCreation(deps, record);
   return { token: present(deps, record, written.revision), secret: made.text };
 }
 
-function tellCreation(deps: RpcDependencies, { token }: wire.TokenRecord): void {
+function auditCreation(deps: RpcDependencies, { token }: wire.TokenRecord): void {
   const name = token?.name ?? '';
   const role = roleText(token?.role ?? Role.UNSPECIFIED);
   deps.log.info({ token: name, role, actor: deps.actor }, 'token created');

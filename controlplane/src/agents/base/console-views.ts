@@ -5,7 +5,7 @@
  * 1. Output counts only from the rack that was asked, and only for the host in question.
  * 2. Views are bounded, and so is the output that waits for a viewer. A slow viewer loses the
  *    oldest bytes and learns how many; neither the agent nor another viewer waits for it.
- * 3. The agent gets an acknowledgement after each `tellTakenBytes`, also for a slow viewer. That
+ * 3. The agent gets an acknowledgement after each `creditBytesMin`, also for a slow viewer. That
  *    bounds the output in transit, so that no report waits behind much of it.
  * 4. A view ends with the session from which it was requested.
  */
@@ -30,7 +30,7 @@ export const waitingBytesMax = 256 * 1024;
 /** The largest piece of output: a larger one is dropped. */
 export const pieceBytesMax = 16 * 1024;
 /** After this many bytes the agent gets an acknowledgement. */
-const tellTakenBytes = 16 * 1024;
+const creditBytesMin = 16 * 1024;
 
 /** `credentialVersion` of its BMC is filled in when the secret is opened. */
 export type ConsoleQuestion = Omit<agent.WatchConsole, '$typeName' | '$unknown' | 'id'> & {
@@ -124,7 +124,7 @@ export class ConsoleViews {
   receiveOutput(rackId: RackId, output: agent.ConsoleOutput): void {
     const session = this.#deps.registry.sessionOf(rackId);
     if (session === undefined) return;
-    this.#tellTaken(session, output.content.length);
+    this.#sendCredit(session, output.content.length);
     const viewer = this.#viewers.get(output.id);
     if (viewer?.session !== session || viewer.hostUid !== output.hostUid) return;
     if (output.content.length > pieceBytesMax) return;
@@ -153,11 +153,11 @@ export class ConsoleViews {
   }
 
   /** (3) */
-  #tellTaken(session: LiveSession, length: number): void {
+  #sendCredit(session: LiveSession, length: number): void {
     const taken = this.#taken.get(session) ?? { bytes: 0, sent: 0 };
     taken.bytes += length;
     this.#taken.set(session, taken);
-    if (taken.bytes - taken.sent < tellTakenBytes) return;
+    if (taken.bytes - taken.sent < creditBytesMin) return;
     taken.sent = taken.bytes;
     const value = create(agent.ConsoleTakenSchema, { bytes: BigInt(taken.bytes) });
     session.send({ case: 'consoleTaken', value });

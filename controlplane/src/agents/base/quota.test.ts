@@ -3,7 +3,7 @@ import type { CallContext, RackId } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { defaultAgentLimits } from './limits.ts';
-import { Quotas } from './quota.ts';
+import { ReadPaces } from './quota.ts';
 import { RackSlots } from './rack-slots.ts';
 
 function stream(key: string) {
@@ -27,7 +27,7 @@ describe('the quota of a rack', () => {
   const limits = { ...defaultAgentLimits, messagesBurst: 3, bytesBurst: 1_000 };
 
   test('is one for all its streams, and no other rack’s', () => {
-    const quotas = new Quotas(limits, clock);
+    const quotas = new ReadPaces(limits, clock);
     const [one, two] = [stream('a'), stream('a')].map(({ context }) => quotas.paceOf(context));
     const other = quotas.paceOf(stream('b').context);
     expect([one?.(1), two?.(1), one?.(1)]).toEqual([undefined, undefined, undefined]);
@@ -36,14 +36,14 @@ describe('the quota of a rack', () => {
   });
 
   test('counts bytes as well as messages', () => {
-    const pace = new Quotas(limits, clock).paceOf(stream('a').context);
+    const pace = new ReadPaces(limits, clock).paceOf(stream('a').context);
     expect(pace(1_000)).toBeUndefined();
     expect(pace(1)).toBeInstanceOf(Promise);
   });
 
   test('is no other one after the streams were opened again, and is forgotten once full', () => {
     const moved = { now: 0, due: [] as [number, () => void][] };
-    const quotas = new Quotas(limits, {
+    const quotas = new ReadPaces(limits, {
       ...clock,
       nowMs: () => moved.now,
       after: (ms, act) => {
@@ -67,7 +67,7 @@ describe('the quota of a rack', () => {
   });
 
   test('is forgotten with the last stream, also of one that is over before it began', () => {
-    const quotas = new Quotas(limits, clock);
+    const quotas = new ReadPaces(limits, clock);
     const streams = [stream('a'), stream('a'), stream('b')];
     streams[2]?.end();
     for (const { context } of streams) quotas.paceOf(context);

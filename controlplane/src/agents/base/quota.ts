@@ -10,7 +10,7 @@ import type { AgentLimits } from './limits.ts';
 /** Messages of one stream in a row; then other events are handled. */
 const inARowMax = 32;
 
-interface Quota {
+interface ReadPace {
   readonly messages: Bucket;
   readonly bytes: Bucket;
   streams: number;
@@ -18,10 +18,10 @@ interface Quota {
   keep: Cancel;
 }
 
-export class Quotas {
+export class ReadPaces {
   readonly #limits: AgentLimits;
   readonly #clock: Clock;
-  readonly #byKey = new Map<string, Quota>();
+  readonly #byKey = new Map<string, ReadPace>();
 
   constructor(limits: AgentLimits, clock: Clock) {
     this.#limits = limits;
@@ -53,7 +53,7 @@ export class Quotas {
     };
   }
 
-  #forgetOnceFull(key: string, quota: Quota): void {
+  #forgetOnceFull(key: string, quota: ReadPace): void {
     const nowMs = this.#clock.nowMs();
     const fullInMs = Math.max(quota.messages.fullInMs(nowMs), quota.bytes.fullInMs(nowMs));
     if (fullInMs === 0) {
@@ -63,7 +63,7 @@ export class Quotas {
     quota.keep = this.#clock.after(fullInMs, () => this.#forgetOnceFull(key, quota));
   }
 
-  #join(key: string): Quota {
+  #join(key: string): ReadPace {
     const { messagesPerSecond, messagesBurst, bytesPerSecond, bytesBurst } = this.#limits;
     const nowMs = this.#clock.nowMs();
     const quota = this.#byKey.get(key) ?? {

@@ -50,7 +50,7 @@ export class StepLogs {
     append(ring, { offset, content });
     const [silent] = this.#rings.keys();
     if (this.#rings.size > ringsMax && silent !== undefined) this.#rings.delete(silent);
-    this.#tell(operationId);
+    this.#notify(operationId);
   }
 
   /** Whether the operation was the last one of its host to write. */
@@ -68,7 +68,7 @@ export class StepLogs {
   /** The operation is over, and its end is stored. */
   ended(hostUid: HostUid, operationId: OperationId): void {
     if (this.#rings.get(hostUid)?.operationId === operationId) this.#rings.delete(hostUid);
-    this.#tell(operationId);
+    this.#notify(operationId);
   }
 
   /** Calls `observer` whenever the operation writes or ends. */
@@ -82,7 +82,7 @@ export class StepLogs {
     };
   }
 
-  #tell(operationId: OperationId): void {
+  #notify(operationId: OperationId): void {
     for (const observer of [...(this.#observers.get(operationId) ?? [])]) observer();
   }
 }

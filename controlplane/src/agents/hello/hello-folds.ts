@@ -28,9 +28,9 @@ export async function foldHello(
   hello: agent.Hello,
   isLive: () => boolean,
 ): Promise<'told' | 'storeAway'> {
-  let left = tellings(deps, rackId, hello);
+  let left = foldsOfHello(deps, rackId, hello);
   for (let tries = 1; left.length > 0; tries++) {
-    const outcomes = await Promise.allSettled(left.map((tell) => tell()));
+    const outcomes = await Promise.allSettled(left.map((fold) => fold()));
     const failed = left.filter((_, index) => outcomes[index]?.status === 'rejected');
     const errors = outcomes.flatMap((outcome) =>
       outcome.status === 'rejected' ? [outcome.reason] : [],
@@ -46,7 +46,7 @@ export async function foldHello(
   return 'told';
 }
 
-function tellings(
+function foldsOfHello(
   { hosts }: FoldingDependencies,
   rackId: RackId,
   hello: agent.Hello,

@@ -11,7 +11,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type RackId, type store as wire } from '@rackwright/messages';
 import type { Buckets } from '@rackwright/platform';
-import type { IntakeVerdict } from '../../discovery/index.ts';
+import type { IntakeResult } from '../../discovery/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SessionSink } from '../base/sink.ts';
 
@@ -95,6 +95,6 @@ export class Discoveries {
   }
 }
 
-function refusalOf({ cause, text, hostUid = '' }: Extract<IntakeVerdict, { kind: 'refused' }>) {
+function refusalOf({ cause, text, hostUid = '' }: Extract<IntakeResult, { kind: 'refused' }>) {
   return { refusal: cause, refused: text, hostUid };
 }

@@ -18,9 +18,9 @@ export interface ForgettingDependencies {
 }
 
 /** Pause before the request is repeated: the agent may need time to end the work on a host. */
-const askAgainMs = 30_000;
+const retryIntervalMs = 30_000;
 
-export class Forgetting {
+export class ForgetRequests {
   readonly #deps: ForgettingDependencies;
   readonly #rackId: RackId;
   readonly #askedMs = new Map<HostUid, number>();
@@ -35,7 +35,9 @@ export class Forgetting {
     for (const uid of this.#askedMs.keys()) {
       if (!tombstones.includes(uid)) this.#askedMs.delete(uid);
     }
-    const due = tombstones.filter((uid) => (this.#askedMs.get(uid) ?? 0) + askAgainMs <= nowMs);
+    const due = tombstones.filter(
+      (uid) => (this.#askedMs.get(uid) ?? 0) + retryIntervalMs <= nowMs,
+    );
     for (const uid of due) this.#askedMs.set(uid, nowMs);
     return due;
   }

@@ -70,7 +70,7 @@ export class Prefetches {
     this.#list = list;
     this.#deps.prefetched?.keep(this.#rackId, list);
     const knows = rack?.agentSteps.some(({ name }) => name === awaitImageStep) ?? false;
-    if (!knows) return this.#tellOld();
+    if (!knows) return this.#reportTooOld();
     this.#refreshing = this.#refreshing
       .then(() => this.#refresh(list, fleet))
       .catch((error: unknown) => {
@@ -98,7 +98,7 @@ export class Prefetches {
     this.#deps.prefetched?.forget(this.#rackId);
   }
 
-  #tellOld(): void {
+  #reportTooOld(): void {
     for (const each of this.#list) this.#cannot(each, 'its agent is too old to fetch beforehand');
   }
 

@@ -32,7 +32,7 @@ import { quietMs, readForRenewal, renewalOf } from '../hello/renewal.ts';
 import { welcomeTo } from '../hello/welcome.ts';
 import { BootSnapshots } from '../push/boot-snapshots.ts';
 import { Discoveries } from '../push/discoveries.ts';
-import { Forgetting } from '../push/forgetting.ts';
+import { ForgetRequests } from '../push/forgetting.ts';
 import { GivenSecrets } from '../push/given-secrets.ts';
 import { PowerSyncs } from '../push/power-sync.ts';
 import { Prefetches } from '../push/prefetches.ts';
@@ -49,7 +49,7 @@ export class RackSession {
   readonly #reports: Reports;
   /** Unexpected messages: each kind is logged once. */
   readonly #unexpected = new Set<string>();
-  readonly #forgetting: Forgetting;
+  readonly #forgetting: ForgetRequests;
   readonly #faults: NetworkFaults;
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
@@ -82,7 +82,7 @@ export class RackSession {
     this.#rackId = rackId;
     this.#sink = sink;
     this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
-    this.#forgetting = new Forgetting(deps, rackId);
+    this.#forgetting = new ForgetRequests(deps, rackId);
     this.#faults = new NetworkFaults(deps, rackId);
     this.#hint = new SessionHint(deps, rackId);
     const send: SessionSink['send'] = (message) => sink.send(message);

@@ -20,7 +20,7 @@ import { gapOf } from '../derive/derive.ts';
 import { eventFields, isWanted } from '../event-fields.ts';
 import { eventFeed, type FedChange } from '../feed.ts';
 import {
-  advanced,
+  advancePositions,
   formatPositions,
   type Positions,
   parsePositions,
@@ -57,7 +57,7 @@ async function* watchEvents(
   yield { kind: Kind.STARTED, position: formatPositions(positions) };
   for await (const change of feedOf(store, positions, signal)) {
     if (change.upTo !== undefined) {
-      positions = advanced(positions, change.collection, change.upTo);
+      positions = advancePositions(positions, change.collection, change.upTo);
     }
     const wanted = change.events.filter((event) => isWanted(filter, event));
     for (const [index, { event }] of wanted.entries()) {

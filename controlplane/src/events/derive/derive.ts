@@ -16,16 +16,16 @@ import {
 } from '@rackwright/messages';
 import type { Change, StoreRevision } from '@rackwright/store';
 import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
-import { hostSteps } from './host-steps.ts';
+import { hostEventsOf } from './host-events.ts';
 import {
-  abandonedSteps,
-  certificateSteps,
-  documentSteps,
-  machineSteps,
-  workflowSteps,
-} from './other-steps.ts';
-import { poolSteps } from './pool-steps.ts';
-import { fleetSteps, rackSteps } from './rack-steps.ts';
+  abandonedEventsOf,
+  certificateEventsOf,
+  documentEventsOf,
+  machineEventsOf,
+  workflowEventsOf,
+} from './other-events.ts';
+import { poolEventsOf } from './pool-events.ts';
+import { fleetEventsOf, rackEventsOf } from './rack-events.ts';
 
 /** How the changes of one collection become events. */
 interface Rule {
@@ -48,17 +48,19 @@ function rule<D extends DescMessage>(
 
 /** By the first segment of the keys: a collection without a row has no events. */
 const rules = {
-  hosts: rule(wire.HostRecordSchema, 2, hostSteps),
-  racks: rule(wire.RackRecordSchema, 2, rackSteps),
-  fleet: rule(wire.FleetRecordSchema, 2, fleetSteps),
-  pools: rule(wire.PoolRecordSchema, 2, poolSteps),
-  workflows: rule(wire.WorkflowRecordSchema, 3, workflowSteps),
-  discoveredMachines: rule(wire.DiscoveredMachineRecordSchema, 2, machineSteps),
-  erasureCertificates: rule(wire.CertificateRecordSchema, 3, certificateSteps, {
+  hosts: rule(wire.HostRecordSchema, 2, hostEventsOf),
+  racks: rule(wire.RackRecordSchema, 2, rackEventsOf),
+  fleet: rule(wire.FleetRecordSchema, 2, fleetEventsOf),
+  pools: rule(wire.PoolRecordSchema, 2, poolEventsOf),
+  workflows: rule(wire.WorkflowRecordSchema, 3, workflowEventsOf),
+  discoveredMachines: rule(wire.DiscoveredMachineRecordSchema, 2, machineEventsOf),
+  erasureCertificates: rule(wire.CertificateRecordSchema, 3, certificateEventsOf, {
     createOnly: true,
   }),
-  erasureDocuments: rule(wire.ErasureDocumentRecordSchema, 3, documentSteps, { createOnly: true }),
-  abandonedResources: rule(wire.AbandonedRecordSchema, 2, abandonedSteps),
+  erasureDocuments: rule(wire.ErasureDocumentRecordSchema, 3, documentEventsOf, {
+    createOnly: true,
+  }),
+  abandonedResources: rule(wire.AbandonedRecordSchema, 2, abandonedEventsOf),
 } as const;
 
 export type EventCollection = keyof typeof rules;

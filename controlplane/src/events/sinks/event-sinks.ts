@@ -7,7 +7,7 @@ import type { EventSink, SinkUid } from '@rackwright/messages';
 import { store as wire } from '@rackwright/messages';
 import type { Entry, StoreRevision } from '@rackwright/store';
 import { FilterError, parseFilter } from '../../filter/index.ts';
-import { type FollowedValues, type Following, followValues } from '../../following/index.ts';
+import { type FollowedValues, followValues, type StoreFollower } from '../../following/index.ts';
 import { deleteRecord, idOfKey, readableRecordOf, readRecord } from '../../records/index.ts';
 import { eventFields } from '../event-fields.ts';
 import { cursorKey, sinkUidOf } from './cursor.ts';
@@ -25,7 +25,7 @@ export const attemptResults = ['delivered', 'failed', 'dead'] as const;
 export type EventMeter = (target: SinkTarget, result: (typeof attemptResults)[number]) => void;
 
 export interface EventSinksParts extends WorkerParts {
-  readonly following: Following;
+  readonly following: StoreFollower;
   readonly meter: EventMeter;
   /** Missing: this control plane makes no outgoing calls. */
   readonly webhooks?: WebhookSender | undefined;

@@ -13,7 +13,7 @@
 import { backoffDelayMs } from '@rackwright/results';
 import type { StoreRevision } from '@rackwright/store';
 import type { EventCollection, TracedEvent } from '../derive/derive.ts';
-import { advanced, type Positions } from '../positions.ts';
+import { advancePositions, type Positions } from '../positions.ts';
 
 export const windowEventsMax = 256;
 /** Events in delivery at once. */
@@ -231,7 +231,7 @@ export class DeliveryWindow {
     let [first] = tracks;
     while (first !== undefined && first.left === 0) {
       const { upTo } = first;
-      if (upTo !== undefined) this.#positions = advanced(this.#positions, collection, upTo);
+      if (upTo !== undefined) this.#positions = advancePositions(this.#positions, collection, upTo);
       tracks.shift();
       [first] = tracks;
     }

@@ -46,7 +46,7 @@ import {
   fenceHold,
   fencesAround,
   isCreation,
-  type ReserveOutcome,
+  type ReserveResult,
   releaseReserved,
   reserve,
   reservedValues,
@@ -154,7 +154,7 @@ async function takeBack(deps: CreationDependencies, hostId: HostId, uid: HostUid
 }
 
 /** The refusal that names every value that other hosts hold. */
-export function takenFailure(outcome: Extract<ReserveOutcome, { kind: 'taken' }>): ApiFailure {
+export function takenFailure(outcome: Extract<ReserveResult, { kind: 'taken' }>): ApiFailure {
   const violations = outcome.taken.map(({ value, by }) => ({
     field: `host.${value.field}`,
     description: `is ${value.value}, which belongs to ${by}; each address belongs to one host`,

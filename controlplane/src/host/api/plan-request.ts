@@ -19,7 +19,7 @@ import { checkDeployment, deployRequest } from './deploy-request.ts';
 import { stepsOf } from './host-requests.ts';
 
 /** A request that depends on the present host. */
-export interface AskedPlan {
+export interface PlanSource {
   /** Throws why there is nothing to plan. */
   request(host: HostOfPlan, context: Pick<HostContext, 'facts'>): PlannableRequest;
   /** The present refusal, beyond the host's own ones; undefined: none. */
@@ -31,10 +31,10 @@ type HostOfPlan = Parameters<Awaited<ReturnType<typeof nextRun>>['render']>[0];
 type PlannedWorkflow = Extract<PlanRunRequest['run'], { readonly case: 'workflow' }>;
 
 /** Throws `invalidArgument` for an invalid or empty request. */
-export async function askedPlan(
+export async function readPlanRequest(
   deps: RpcDependencies,
   planRequest: PlanRunRequest,
-): Promise<AskedPlan> {
+): Promise<PlanSource> {
   const { run } = planRequest;
   if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(planRequest, run), run.value);
   const request = plainRequest(run);
@@ -103,7 +103,7 @@ async function askedWorkflow(
   deps: RpcDependencies,
   id: WorkflowId,
   { variables }: PlannedWorkflow['value'],
-): Promise<AskedPlan> {
+): Promise<PlanSource> {
   const { render, refusal } = await nextRun(deps, id, variables);
   return {
     refusal,

@@ -33,7 +33,7 @@ import { hasApplied, idOf } from '../../records/index.ts';
 import { startPlanned, wasStartedBy } from '../../workflow/index.ts';
 import { type DraftPlan, planChangedText, planFor, type Refusal } from '../index.ts';
 import { answeredBefore, lastSeen } from './delete-host.ts';
-import { askedPlan, forHost, plainRequest, resolvePlan, workflowOf } from './plan-request.ts';
+import { forHost, plainRequest, readPlanRequest, resolvePlan, workflowOf } from './plan-request.ts';
 
 /** The service over these dependencies. */
 export function createPlanService(deps: RpcDependencies): BoundService {
@@ -58,7 +58,7 @@ async function draftOf(
   hostId: HostId,
   resolved: PlanRunRequest,
 ): Promise<DraftPlan> {
-  const { request, refusal } = await askedPlan(deps, resolved);
+  const { request, refusal } = await readPlanRequest(deps, resolved);
   const by = { actor: deps.actor };
   const draft = await deps.hosts.consider(hostId, (record, context) => {
     if (record.host === undefined) return undefined;

@@ -28,18 +28,18 @@ import { endpointText } from '../bmc/endpoint.ts';
 import { isByHand, isOtherSwitch } from '../bmc/protocols.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith } from '../life/busy.ts';
-import { holdForReview, mayTryAgain, noteMissingNeeds } from '../life/goal.ts';
-import { refused } from '../life/refusal.ts';
+import { holdForReview, mayRetryGoal, noteMissingNeeds } from '../life/goal.ts';
+import { refuseHost } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
 import {
   activeRun,
   currentStep,
-  now,
   type Pass,
   type PassView,
   recordCause,
   runName,
+  timeNow,
 } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
@@ -67,7 +67,7 @@ export function isDeletionRequested({ status }: PassView, { mode }: DeleteReques
 export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refusal | undefined {
   const { status, record, context } = pass;
   const busy = busyWith(pass);
-  if (busy !== undefined) return refused(pass, 'busy', busyText(busy));
+  if (busy !== undefined) return refuseHost(pass, 'busy', busyText(busy));
   const mode = request.mode === DeletionMode.FORCE ? DeletionMode.FORCE : DeletionMode.NORMAL;
   const { reason } = request;
   delete status.backoff;
@@ -75,7 +75,7 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
   delete record.plannedDeletion;
   // Who asks for it now has checked (`restored.ts`, G3).
   delete record.lookFirstSince;
-  status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(pass), mode });
+  status.deletion = create(DeletionSchema, { by: by.actor, reason, at: timeNow(pass), mode });
   const forced = mode === DeletionMode.FORCE ? ' by force' : '';
   if (reason !== '') recordCause(pass, by.actor, `to be removed${forced}: ${reason}`);
   const run = activeRun(status);
@@ -83,7 +83,7 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
   if (runsImage || (status.dirty && status.image !== '')) record.eraseBeforeRemoval = true;
   if (isForced(pass) && context.tombstones >= tombstonesMax)
-    return refused(pass, 'limit', tooManyRemains);
+    return refuseHost(pass, 'limit', tooManyRemains);
   if (run === undefined) return undefined;
   if (isForced(pass)) forceOn(pass, run);
   const leadsThere = run.kind === RunKind.RELEASE || isOfDeletion(run);
@@ -103,7 +103,7 @@ function forceOn(pass: Pass, run: Run): void {
 
 /** A run that must not be stopped ends first, or is left behind. */
 function abortFor(pass: Pass, run: Run, reason: string, by: Requester): void {
-  run.abort ??= create(AbortSchema, { by: by.actor, reason, at: now(pass) });
+  run.abort ??= create(AbortSchema, { by: by.actor, reason, at: timeNow(pass) });
   if (currentStep(run)?.abortable !== false) cancelOperation(pass);
 }
 
@@ -116,11 +116,15 @@ const makeAgain = 'make the host known again afterwards';
 export function cancelDelete(pass: Pass, reason: string, by: Requester): Refusal | undefined {
   const { status, record } = pass;
   if (status.deletion === undefined)
-    return refused(pass, 'nothingToDo', 'no deletion is under way; there is nothing to take back');
+    return refuseHost(
+      pass,
+      'nothingToDo',
+      'no deletion is under way; there is nothing to take back',
+    );
   if (isForced(pass))
-    return refused(pass, 'deleting', `a forced deletion cannot be taken back; ${makeAgain}`);
+    return refuseHost(pass, 'deleting', `a forced deletion cannot be taken back; ${makeAgain}`);
   if (record.forgetting)
-    return refused(
+    return refuseHost(
       pass,
       'deleting',
       `the removal has begun and cannot be taken back; ${makeAgain}`,
@@ -157,7 +161,7 @@ export function driveDeletion(pass: Pass): boolean {
     return true;
   }
   const first = runBeforeRemoval(pass);
-  if (holdForReview(pass, first ?? RunKind.DELETE) || !mayTryAgain(pass)) return false;
+  if (holdForReview(pass, first ?? RunKind.DELETE) || !mayRetryGoal(pass)) return false;
   if (first === undefined) {
     if (whyNotRemoved(pass) !== undefined) return false;
     startStage(pass);
@@ -289,7 +293,7 @@ export function recordRemains(pass: Pass): void {
   const { bmc } = spec;
   const resource = create(AbandonedResourceSchema, {
     name: `abandonedResources/${host.uid}`,
-    createTime: now(pass),
+    createTime: timeNow(pass),
     host: host.name,
     hostUid: host.uid,
     rack: spec.rack,

@@ -5,7 +5,7 @@
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { actors, type Hold, HoldKind, type HostUid } from '@rackwright/messages';
-import { now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
+import { type Pass, type PassView, recordCause, timeNow } from '../pass/pass.ts';
 import { isSystemHold, systemHold } from '../pass/system-holds.ts';
 import type { Refusal } from '../pass/types.ts';
 
@@ -46,7 +46,7 @@ export function refusalOfFence(
 /** Sets exactly these fences. */
 export function setFences(pass: Pass, uids: readonly HostUid[]): void {
   const { record, status } = pass;
-  const since = status.holds.find(isFenceHold)?.since ?? now(pass);
+  const since = status.holds.find(isFenceHold)?.since ?? timeNow(pass);
   record.fences = [...uids];
   status.holds = status.holds.filter((hold) => !isFenceHold(hold));
   if (uids.length > 0) status.holds.push(fenceHold(uids, since));

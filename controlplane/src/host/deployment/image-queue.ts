@@ -5,15 +5,15 @@
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type agent,
+  durationText,
   fetchImageStep,
   hostWaitOf,
-  lasting,
   type Run,
   type RunFailure,
   type RunStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { later, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
+import { type Pass, type PassView, stopWaiting, timeAfter, waitFor } from '../pass/pass.ts';
 import type { StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import type { EngineTiming } from '../pass/timing.ts';
@@ -44,14 +44,14 @@ export function foldQueueProgress(
     waitFor(pass, run, 'image', `a slot to get ${image}`, operationRecord.sendTime);
   } else if (operationRecord.queued) {
     operationRecord.queued = false;
-    step.deadline = later(pass, timing.imageTimeoutMs);
+    step.deadline = timeAfter(pass, timing.imageTimeoutMs);
     if (hostWaitOf(run.waiting) === 'image') stopWaiting(pass, run);
   }
 }
 
 /** The text for a wait that was too long, from any source; `detail`: the agent's own words. */
 export function queueTimedOut({ record, spec, context }: PassView, detail = ''): RunFailure {
-  const waited = lasting(context.timing.imageQueueTimeoutMs);
+  const waited = durationText(context.timing.imageQueueTimeoutMs);
   const text =
     `waited ${waited} for a slot to get ${record.image}: the agent of ${spec.rack} serves as ` +
     'many hosts at once as its imagesAtOnceMax says';

@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, awaitImageStep, lasting, type RunFailure } from '@rackwright/messages';
+import { agent, awaitImageStep, durationText, type RunFailure } from '@rackwright/messages';
 import type { Pass, PassView } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure, truncate } from '../pass/step-failure.ts';
@@ -71,7 +71,7 @@ export function hostNotProved(pass: PassView, run: RunView, detail = ''): RunFai
   const { record, status } = pass;
   const on = switchedOnMs(run);
   const since = on === undefined ? '' : ` at ${new Date(on).toISOString()}`;
-  const waited = lasting(proofTimeoutMs(record.deploy));
+  const waited = durationText(proofTimeoutMs(record.deploy));
   const seen = [
     ...signsSeen(record.signs).map(({ text, since: at }) => {
       return at === undefined ? text : `${text} at ${timestampDate(at).toISOString()}`;

@@ -28,7 +28,7 @@ import {
   StepState,
   store,
 } from '@rackwright/messages';
-import { inventoryNow, now, type Pass, type PassView } from '../pass/pass.ts';
+import { inventoryNow, type Pass, type PassView, timeNow } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { invalidResult, stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
@@ -156,7 +156,7 @@ export function lastCleaned(pass: PassView, run: RunView): LastCleaned | undefin
       ? []
       : decideDevices(inventory, { metadataOnly: !full }, pass.spec.cleaning);
   return create(LastCleanedSchema, {
-    at: now(pass),
+    at: timeNow(pass),
     level: full ? ErasureLevel.FULL : ErasureLevel.METADATA_ONLY,
     certificates: certified.map(({ certificate }) => certificate),
     skipped: decisions

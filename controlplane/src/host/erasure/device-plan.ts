@@ -41,7 +41,7 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
-import { isStepOver, later, type Pass, type PassView } from '../pass/pass.ts';
+import { isStepOver, type Pass, type PassView, timeAfter } from '../pass/pass.ts';
 import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import type { EngineTiming } from '../pass/timing.ts';
@@ -168,7 +168,7 @@ function lengthenRun(pass: PassView, run: Run, erasures: readonly RunStep[]): vo
   );
   const burnedInMs = burnInMs(run.steps, pass.record.devicePlan.length);
   const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs + burnedInMs);
-  run.deadline = later(pass, neededMs);
+  run.deadline = timeAfter(pass, neededMs);
 }
 
 /**

@@ -16,7 +16,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { hostSteps } from '../../events/derive/host-steps.ts';
+import { hostEventsOf } from '../../events/derive/host-events.ts';
 import { explainHost } from '../explain/explain.ts';
 import {
   availableHost,
@@ -167,7 +167,7 @@ test('a disk that the BMC newly lists takes a host out of available until it is 
   expect(statusOf(host).hardwareChange).toMatchObject({ changes: [change], further: 0 });
   const segments = ['hosts', 'h1'];
   const changesTold = (was: store.HostRecord) =>
-    hostSteps({ segments, before: was, after: host.record }).contents.flatMap((each) =>
+    hostEventsOf({ segments, before: was, after: host.record }).contents.flatMap((each) =>
       each.case === 'hardwareChanged' ? [each.value] : [],
     );
   const message = 'disk FOREIGN-2 is new';

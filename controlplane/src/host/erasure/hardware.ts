@@ -27,7 +27,7 @@ import {
 } from '@rackwright/messages';
 import { type PartChange, partChanges, partChangeText } from '../hardware/changes.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { type Pass, type PassView, recordCause, now as timeNow } from '../pass/pass.ts';
+import { type Pass, type PassView, recordCause, timeNow } from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { truncate } from '../pass/step-failure.ts';
 

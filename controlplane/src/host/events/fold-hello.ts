@@ -8,7 +8,7 @@ import { operationParts, resend, wasSentTo } from '../operation/operation.ts';
 import { activeRun, currentStep, hasPassed, type Pass, recordCause } from '../pass/pass.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { keepSystemHolds } from '../pass/system-holds.ts';
-import { bootAgain, retryStep } from '../run/engine.ts';
+import { interruptBoot, retryStep } from '../run/engine.ts';
 import { checkAgain } from './fold.ts';
 
 const { JOURNALLED } = agent.JournalledOperation_State;
@@ -32,7 +32,7 @@ function foldGrants(pass: Pass, grants: readonly OperationId[]): void {
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step?.name !== engineSteps.awaitRunner) return;
   if (grants.includes(bootOperationId(pass, run))) return;
-  bootAgain(pass, run, step, 'the agent has lost the grant of this boot');
+  interruptBoot(pass, run, step, 'the agent has lost the grant of this boot');
   recordCause(pass, actors.agent, 'the grant of the boot was lost; the host is booted again');
 }
 

@@ -6,11 +6,11 @@ import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt'
 import {
   actors,
   agent,
+  durationText,
   type FailureDetails,
   FailureType,
   failureNameOf,
   type HostWait,
-  lasting,
   type OperationId,
   otherHost,
   RerunClass,
@@ -52,11 +52,11 @@ import {
   activeRun,
   currentStep,
   hasPassed,
-  later,
-  now,
   type Pass,
   type PassView,
   recordCause,
+  timeAfter,
+  timeNow,
   waitFor,
   waitsForOthers,
 } from '../pass/pass.ts';
@@ -65,7 +65,7 @@ import { stepFailure, truncate } from '../pass/step-failure.ts';
 import { isBootStep, isOfTemplate, switchesOnImage } from '../pass/step-names.ts';
 import { holdBySystem } from '../pass/system-holds.ts';
 import type { ReportVerdict } from '../pass/types.ts';
-import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
+import { completeStep, failStep, interruptBoot, interruptStep, retryStep } from '../run/engine.ts';
 import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
 import { addProofAtEnd } from '../run/proof-steps.ts';
 import { takeOutput } from '../run/step-output.ts';
@@ -201,7 +201,7 @@ function foldUnsupported(
 ): ReportVerdict {
   recordCause(pass, actors.agent, resultText(report, step));
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
-  pass.status.holds.push(holdBySystem(reason, now(pass)));
+  pass.status.holds.push(holdBySystem(reason, timeNow(pass)));
   failStep(pass, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
   return unsupported;
 }
@@ -260,7 +260,7 @@ function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAft
   if (result.reason === agent.ConflictReason.INVALID_STATE) {
     const definition = stepDefinition(step);
     const boots = definition.kind === 'operation' && definition.inBand === true;
-    if (boots || isBootStep(step.name)) return bootAgain(pass, run, step, result.message);
+    if (boots || isBootStep(step.name)) return interruptBoot(pass, run, step, result.message);
     if (switchesOnImage(step.name)) return foldOnAlready(pass, run, step);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(pass, run, step, result);
@@ -270,17 +270,17 @@ function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAft
     return interruptStep(pass, run, step, result.message);
   }
   const { nowMs, timing } = pass.context;
-  const first = operationRecord?.firstConflictTime ?? now(pass);
+  const first = operationRecord?.firstConflictTime ?? timeNow(pass);
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
   if (leftMs <= 0) {
-    const lasts = `still in conflict after ${lasting(timing.conflictBudgetMs)}: ${result.message}`;
-    const text = `${calledStep(step)}: ${lasts}`;
+    const lasted = durationText(timing.conflictBudgetMs);
+    const text = `${calledStep(step)}: still in conflict after ${lasted}: ${result.message}`;
     failStep(pass, run, step, stepFailure('conflict', text));
     return;
   }
   const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
   // The last try is at the end of the budget, even when the agent asks for a longer delay.
-  const notBefore = later(pass, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
+  const notBefore = timeAfter(pass, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
   retryStep(pass, run, step, checkAgain(pass), { notBefore, firstConflictTime: first });
   waitFor(pass, run, 'conflict', result.message);
 }
@@ -302,7 +302,7 @@ function foldOnAlready(pass: Pass, run: Run, step: RunStep): void {
 
 /** A freeze lasts until a person ends it: budgets do not run during it. */
 function foldFrozen(pass: Pass, run: Run, step: RunStep, result: agent.RetryAfter): void {
-  const notBefore = later(pass, pass.context.timing.retryDelayMs);
+  const notBefore = timeAfter(pass, pass.context.timing.retryDelayMs);
   retryStep(pass, run, step, checkAgain(pass), { notBefore, ...conflictSince(pass) });
   waitFor(pass, run, 'freeze', result.message);
 }
@@ -311,14 +311,14 @@ function foldFrozen(pass: Pass, run: Run, step: RunStep, result: agent.RetryAfte
 function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.TransientError): void {
   if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
   if (result.cause === TransientCause.RUNNER_AWAY && isOfEarlierRun(pass, run)) {
-    return bootAgain(pass, run, step, result.message);
+    return interruptBoot(pass, run, step, result.message);
   }
   const operationRecord = pass.record.operation;
   // R4: it has begun, whatever prevented its end.
   if (operationRecord?.begun === true) return interruptStep(pass, run, step, result.message);
   const { timing, nowMs } = pass.context;
   const count = (operationRecord?.transientCount ?? 0) + 1;
-  const first = operationRecord?.firstTransientTime ?? now(pass);
+  const first = operationRecord?.firstTransientTime ?? timeNow(pass);
   const lastedMs = nowMs - timestampMs(first);
   if (result.cause === TransientCause.RUNNER_AWAY && lastedMs > timing.bootTimeoutMs) {
     // A later attempt cannot use this boot, unless the runner is seen again.
@@ -345,7 +345,7 @@ function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.Transie
   // The last try is at the end of the budget, even when the agent asks for a longer delay.
   const delayMs = Math.max(backoffMs, Math.min(askedMs, timing.registryBudgetMs - lastedMs));
   const postponement = {
-    notBefore: later(pass, delayMs),
+    notBefore: timeAfter(pass, delayMs),
     transientCount: count,
     firstTransientTime: first,
     ...conflictSince(pass),

@@ -29,12 +29,12 @@ import { clearFault, setFault } from '../pass/fault.ts';
 import { faultsHealedBy, isClearedByAnyRun } from '../pass/fault-clearing.ts';
 import {
   inventoryNow,
-  now,
   type Pass,
   type PassView,
   recordCause,
   runName,
   runNameForEver,
+  timeNow,
 } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
@@ -226,7 +226,7 @@ function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | und
   if (run.error !== undefined && !hidesGoal && !isStoppedInspection) {
     status.lastError = create(HostErrorSchema, {
       failure: run.error,
-      time: now(pass),
+      time: timeNow(pass),
       run: runName(run),
       runKind: run.kind,
     });

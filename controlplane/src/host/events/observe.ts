@@ -12,7 +12,7 @@ import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
 import { foldBootTrace } from '../operation/boot-traces.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts } from '../operation/operation.ts';
-import { activeRun, currentStep, now, type Pass, recordCause } from '../pass/pass.ts';
+import { activeRun, currentStep, type Pass, recordCause, timeNow } from '../pass/pass.ts';
 import { messageMax, truncate } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
@@ -69,7 +69,7 @@ function foldRunnerReady(pass: Pass, ready: agent.RunnerReady): void {
   const { runnerVersion } = ready;
   const known = pass.context.facts;
   if (known.runnerVersion !== runnerVersion || !sameSteps(known.runnerSteps, runnerSteps)) {
-    const facts = { runnerSteps, runnerVersion, runnerStepsAt: now(pass) };
+    const facts = { runnerSteps, runnerVersion, runnerStepsAt: timeNow(pass) };
     pass.effects.push({ kind: 'facts', facts });
   }
   const failure = replan(pass, run, ready);

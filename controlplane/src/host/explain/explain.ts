@@ -69,7 +69,7 @@ export function explainHost(
   context: HostContext,
   { usual = noUsualTimes, progress }: ExplanationDetails = {},
 ): Explanation {
-  const seen = withRackFaults(record, context, tell(record, context, progress));
+  const seen = withRackFaults(record, context, explainRecord(record, context, progress));
   const draft = withDisksElsewhere(record, seen);
   const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
   const usualMs = run === undefined ? undefined : usual.runMs(run);
@@ -95,7 +95,7 @@ export function waitOf(
   record: store.HostRecord,
   context: HostContext,
 ): Pick<Explanation, 'headline' | 'blocker'> {
-  const { headline, blocker = '' } = tell(record, context, undefined);
+  const { headline, blocker = '' } = explainRecord(record, context, undefined);
   return { headline, blocker };
 }
 
@@ -152,7 +152,7 @@ function withDisksElsewhere(record: store.HostRecord, draft: ExplanationDraft): 
   };
 }
 
-function tell(
+function explainRecord(
   record: store.HostRecord,
   context: HostContext,
   progress: Progress | undefined,

@@ -7,7 +7,7 @@
 import { type RackId, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import type { Entry, StateStore, StoreRevision } from '@rackwright/store';
-import type { Follower, Following } from '../../following/index.ts';
+import type { Follower, StoreFollower } from '../../following/index.ts';
 import { readableRecordOf, readShared, sharedRecordOf } from '../../records/index.ts';
 
 export const fleetKey = 'fleet.fleet';
@@ -20,7 +20,7 @@ export async function readFleet(store: StateStore): Promise<wire.FleetRecord | u
 
 export interface FollowedDependencies {
   readonly store: StateStore;
-  readonly following: Following;
+  readonly following: StoreFollower;
   readonly log: Pick<Log, 'warn'>;
 }
 

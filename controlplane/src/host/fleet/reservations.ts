@@ -44,7 +44,7 @@ export interface ReservationHolder {
   readonly uid: HostUid;
 }
 
-export type ReserveOutcome =
+export type ReserveResult =
   /** All are reserved; this holder did not have `added` before. */
   | { readonly kind: 'reserved'; readonly added: readonly ReservedValue[] }
   /** All added reservations were undone. `taken` names every value that other hosts have. */
@@ -78,7 +78,7 @@ export async function reserve(
   writer: RecordWriter,
   holder: ReservationHolder,
   values: readonly ReservedValue[],
-): Promise<ReserveOutcome> {
+): Promise<ReserveResult> {
   const added: ReservedValue[] = [];
   const taken: { value: ReservedValue; by: string }[] = [];
   for (const value of values) {

@@ -16,7 +16,7 @@ import {
 import { endpointText } from '../bmc/endpoint.ts';
 import { recordRemains, remove, startStage } from '../deletion/deletion.ts';
 import { applyRunEnd } from '../events/landing.ts';
-import { now, type Pass, type PassView, runKindName } from '../pass/pass.ts';
+import { type Pass, type PassView, runKindName, timeNow } from '../pass/pass.ts';
 import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 import { engineSteps, switchesOn } from '../pass/step-names.ts';
 import type { HostRequest } from '../pass/types.ts';
@@ -69,7 +69,7 @@ function succeed(pass: Pass, run: Run): void {
   }
   run.phase = RunPhase.ENDED;
   run.outcome = RunOutcome.SUCCEEDED;
-  run.endTime = now(pass);
+  run.endTime = timeNow(pass);
   applyRunEnd(pass, run);
 }
 

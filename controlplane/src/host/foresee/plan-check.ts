@@ -5,7 +5,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { applyVolumesStep, isErasure, RunKind, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
-import { refused } from '../life/refusal.ts';
+import { refuseHost } from '../life/refusal.ts';
 import { activeRun, type Pass, type PassView, recordCause, runName } from '../pass/pass.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { isErased } from './fate.ts';
@@ -38,11 +38,11 @@ export function refusalOfPlan(pass: PassView, request: HostRequest): Refusal | u
   if (request.plan === undefined) return undefined;
   const { record: kept } = request.plan;
   if (!isPlannable(request))
-    return refused(pass, 'planChanged', `${request.kind} cannot be started by a plan`);
+    return refuseHost(pass, 'planChanged', `${request.kind} cannot be started by a plan`);
   const now = planNow(pass, request, kept.basis?.request);
   if ('code' in now) return now;
   if (now.plan.hash !== kept.plan?.hash)
-    return refused(pass, 'planChanged', planChangedText(kept, now));
+    return refuseHost(pass, 'planChanged', planChangedText(kept, now));
   return request.kind === 'delete' ? refusalWhileErased(pass, kept) : undefined;
 }
 
@@ -60,7 +60,7 @@ function refusalWhileErased(pass: PassView, kept: store.PlanRecord): Refusal | u
   const hostId = idOf(host.name);
   const first = `take the deletion back first (rackwright host cancel-delete ${hostId})`;
   const text = `${runName(run)} of the deletion is under way and does not follow this plan`;
-  return refused(pass, 'deleting', `${text}; ${first}, then plan it anew and start that`);
+  return refuseHost(pass, 'deleting', `${text}; ${first}, then plan it anew and start that`);
 }
 
 /** "the plan does not hold any more: disk A (1 GB) is gone; …" */

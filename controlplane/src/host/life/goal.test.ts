@@ -31,8 +31,8 @@ import {
   backOff,
   holdForReview,
   isRetryDue,
-  mayTryAgain,
-  missing,
+  mayRetryGoal,
+  missingNeedOf,
   noteMissingNeeds,
   wantedRun,
 } from './goal.ts';
@@ -202,7 +202,7 @@ test('a deletion is never given up, and what is not its own run keeps it from no
 
 test('a goal is tried again when its pause is over, and one given up when a person asks', () => {
   const may = (backoff: Init<typeof HostStatusSchema>['backoff'], version = 1n) =>
-    mayTryAgain(
+    mayRetryGoal(
       passOf({
         status: backoff === undefined ? {} : { backoff },
         record: { failedCredentialVersion: version },
@@ -259,9 +259,10 @@ test('a missing requirement of runs is a fault while it is missing, since it was
 test('a missing credential is reported by its name, if the host names one', () => {
   const text = (credential: string) => {
     const bmc = { address: '10.0.0.1', credential };
-    return missing(passOf({ spec: { bmc }, context: { credentialVersion: undefined } }))?.message;
+    return missingNeedOf(passOf({ spec: { bmc }, context: { credentialVersion: undefined } }))
+      ?.message;
   };
   expect(text('credentials/c1')).toBe('the credential (credentials/c1) does not exist');
   expect(text('')).toBe('the credential (none named) does not exist');
-  expect(missing(passOf())).toBeUndefined();
+  expect(missingNeedOf(passOf())).toBeUndefined();
 });

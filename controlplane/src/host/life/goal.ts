@@ -34,11 +34,11 @@ import {
   currentStep,
   hasPassed,
   inventoryNow,
-  later,
-  now,
   type Pass,
   type PassView,
   runName,
+  timeAfter,
+  timeNow,
 } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { verifyFailed } from '../pass/transitions.ts';
@@ -57,7 +57,7 @@ export function isRetryDue(pass: PassView): boolean {
  * gets no orders.
  */
 export function noteMissingNeeds(pass: Pass): boolean {
-  const need = missing(pass);
+  const need = missingNeedOf(pass);
   for (const type of needFaults) if (type !== need?.type) clearFault(pass, type);
   if (need !== undefined) setFault(pass, need.type, need.message);
   return need !== undefined;
@@ -70,7 +70,7 @@ interface MissingNeed {
   readonly message: string;
 }
 
-export function missing({ context, spec }: PassView): MissingNeed | undefined {
+export function missingNeedOf({ context, spec }: PassView): MissingNeed | undefined {
   if (!context.hasReservations) {
     const message = 'another host holds one of its MAC or BMC addresses';
     return { type: 'notUnique', message };
@@ -138,7 +138,7 @@ export function wantsAvailable(spec: HostSpec | undefined): boolean {
  * A failed goal waits for its next attempt, and a given-up goal for a person; a changed credential
  * permits another attempt at once.
  */
-export function mayTryAgain(pass: PassView): boolean {
+export function mayRetryGoal(pass: PassView): boolean {
   const backoff = pass.status.backoff;
   if (backoff === undefined) return true;
   if (pass.context.credentialVersion !== pass.record.failedCredentialVersion) return true;
@@ -196,7 +196,7 @@ export function countGoalRun(pass: Pass): boolean {
     noteCredential(pass);
     return false;
   }
-  const since = isNew ? now(pass) : known?.since;
+  const since = isNew ? timeNow(pass) : known?.since;
   record.goalRuns = create(store.GoalRunsSchema, { ...(since && { since }), count: count + 1 });
   return true;
 }
@@ -263,7 +263,7 @@ export function backOff(pass: Pass, run: RunView): void {
     const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
     const key = `${pass.host.uid}/${record.runCount}`;
     const delayMs = backoffDelayMs({ attempt: failures, firstMs, longestMs, key });
-    backoff.nextAttemptTime = later(pass, delayMs);
+    backoff.nextAttemptTime = timeAfter(pass, delayMs);
   }
   status.backoff = backoff;
   noteCredential(pass);

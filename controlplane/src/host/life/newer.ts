@@ -14,7 +14,7 @@ import {
 } from '@rackwright/messages';
 import { activeRun, type Pass } from '../pass/pass.ts';
 import { move } from '../pass/transitions.ts';
-import type { HostEvent, HostOutcome } from '../pass/types.ts';
+import type { HostDecision, HostEvent } from '../pass/types.ts';
 import { recordRemnant } from '../run/forced.ts';
 
 const states = knownOf(HostState);
@@ -42,7 +42,7 @@ function whatIsNewerIn({ kind, phase, steps }: Run): string | undefined {
 }
 
 /** The outcome of an event for such a host; undefined: the pass continues normally. */
-export function foldNewer(pass: Pass, event: HostEvent): HostOutcome | undefined {
+export function foldNewer(pass: Pass, event: HostEvent): HostDecision | undefined {
   const { status, host, record } = pass;
   const newer = unknownValueOf(status);
   if (newer === undefined) return undefined;

@@ -24,7 +24,7 @@ import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from
 import { stepPosition } from '../run/step-parts.ts';
 import { claimedText } from './claim.ts';
 import { endsUse } from './ends-use.ts';
-import { missing, reviewReason } from './goal.ts';
+import { missingNeedOf, reviewReason } from './goal.ts';
 import { requests, requestsDuringRun } from './machine-tables.ts';
 
 /** Requests about the run itself: the host's state does not matter. */
@@ -71,7 +71,11 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
 const switching: ReadonlySet<RequestKind> = new Set(['powerOn', 'inspect']);
 
 /** A refusal because of the host's state or work. */
-export function refused({ host }: PassView, reason: HostRefusalName, text: string): RefusalOfHost {
+export function refuseHost(
+  { host }: PassView,
+  reason: HostRefusalName,
+  text: string,
+): RefusalOfHost {
   return { code: 'failedPrecondition', reason, message: `${host.name}: ${text}` };
 }
 
@@ -83,14 +87,14 @@ export function refusalOf(
 ): Refusal | undefined {
   const { kind } = request;
   const found = refusedByTables(pass, kind) ?? refusedByPeople(pass, request, by);
-  if (found !== undefined) return refused(pass, found.reason, found.text);
+  if (found !== undefined) return refuseHost(pass, found.reason, found.text);
   if (ordering.has(kind) && kind !== 'verify' && isSwitchUnproved(pass)) {
     const id = idOf(pass.host.name);
     const why = 'its bmc was changed, and what answers there was not verified';
-    return refused(pass, 'notReady', `${why}; verify it first: rackwright host verify ${id}`);
+    return refuseHost(pass, 'notReady', `${why}; verify it first: rackwright host verify ${id}`);
   }
-  const lack = startsWork(pass, kind) ? missing(pass) : undefined;
-  return lack === undefined ? undefined : refused(pass, 'notReady', lack.message);
+  const lack = startsWork(pass, kind) ? missingNeedOf(pass) : undefined;
+  return lack === undefined ? undefined : refuseHost(pass, 'notReady', lack.message);
 }
 
 /** No earlier proof would keep the request from switching another machine. */

@@ -29,7 +29,7 @@ import {
 } from '@rackwright/messages';
 import { dropUsed, isRereadingDue } from '../erasure/power-cycle.ts';
 import { operationParts } from '../operation/operation.ts';
-import { activeRun, now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
+import { activeRun, type Pass, type PassView, recordCause, timeNow } from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { isSystemHold, keepSystemHolds } from '../pass/system-holds.ts';
 import { move } from '../pass/transitions.ts';
@@ -137,7 +137,7 @@ const mayBeInUse: ReadonlySet<HostState> = new Set([
 
 /** G3. A user who got the host in the lost history still has it: only a person can know. */
 function requireReview(pass: Pass): void {
-  pass.record.lookFirstSince = now(pass);
+  pass.record.lookFirstSince = timeNow(pass);
   delete pass.status.afterFailure?.runnerUntil;
 }
 

@@ -27,7 +27,7 @@ import { skip, skipReasons } from '../pass/skip-reason.ts';
 import { engineSteps, intoRunner } from '../pass/step-names.ts';
 import { failStep } from '../run/engine.ts';
 import { replan } from '../run/replan.ts';
-import { missing, wantedRun } from './goal.ts';
+import { missingNeedOf, wantedRun } from './goal.ts';
 import { holdOf } from './refusal.ts';
 
 /** Leaves the host on at the end of an inspection when its clean comes next. */
@@ -49,7 +49,7 @@ function cleanComesNext(pass: Pass): boolean {
   const { status, record, context, spec } = pass;
   if (status.deletion !== undefined || holdOf(pass, HoldScope.WORK) !== undefined) return false;
   if (record.pendingPower !== undefined || record.lookFirstSince !== undefined) return false;
-  if (context.restored !== undefined || missing(pass) !== undefined) return false;
+  if (context.restored !== undefined || missingNeedOf(pass) !== undefined) return false;
   const inventory = inventoryNow(pass);
   // That becomes a fault when the inspection ends, and prevents the goal's clean.
   if (inventory === undefined || unknownBootMacs(spec, inventory).length > 0) return false;

@@ -40,7 +40,7 @@ export function bootOperationId(pass: PassView, run: RunView): OperationId {
 }
 
 /** Repeats the present boot from its power off, because nobody knows whether it happened. */
-export function bootOnceMore(pass: Pass, run: Run): void {
+export function rewindToBoot(pass: Pass, run: Run): void {
   rewind(pass, run, startOfBoot(run, run.currentStep));
 }
 
@@ -49,7 +49,7 @@ export function bootOnceMore(pass: Pass, run: Run): void {
  * that another system could have undone is repeated. With `isErasedAgain` the erasure is repeated,
  * too: a later reading has shown that it is undone.
  */
-export function bootAfterLoss(pass: Pass, run: Run, { isErasedAgain = false } = {}): void {
+export function rewindAfterBootLoss(pass: Pass, run: Run, { isErasedAgain = false } = {}): void {
   pass.record.inRunner = false;
   const erased = run.steps.findIndex(
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,

@@ -13,7 +13,15 @@ import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, type RunStep, store } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
-import { activeRun, currentStep, hasPassed, later, now, type Pass, waitFor } from '../pass/pass.ts';
+import {
+  activeRun,
+  currentStep,
+  hasPassed,
+  type Pass,
+  timeAfter,
+  timeNow,
+  waitFor,
+} from '../pass/pass.ts';
 import { operationId, type Postponement } from './operation.ts';
 
 /** After this time another replica repeats the call of a replica that has stopped. */
@@ -41,7 +49,7 @@ export function ensureCalled(pass: Pass, run: Run, step: RunStep): void {
   if (restored !== undefined) return waitFor(pass, run, 'restored', restored);
   waitFor(pass, run, 'webhook', `${receiverOf(step)} has not answered yet`);
   if (call.callTime !== undefined) return;
-  call.callTime = now(pass);
+  call.callTime = timeNow(pass);
   call.caller = pass.context.replica ?? '';
   ask(pass, step, call);
 }
@@ -69,11 +77,11 @@ export function callLater(pass: Pass, run: Run, message: string): void {
   if (call === undefined) return;
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = pass.context.timing;
   call.transientCount += 1;
-  call.firstTransientTime ??= now(pass);
+  call.firstTransientTime ??= timeNow(pass);
   delete call.callTime;
   const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
   const delayMs = backoffDelayMs({ attempt: call.transientCount, firstMs, longestMs, key });
-  call.notBefore = later(pass, delayMs);
+  call.notBefore = timeAfter(pass, delayMs);
   waitFor(pass, run, 'webhook', message, call.firstTransientTime);
 }
 

@@ -21,11 +21,11 @@ import { waitAtBrake } from '../pass/brake.ts';
 import {
   activeRun,
   hasPassed,
-  later,
-  now,
   type Pass,
   type PassView,
   stopWaiting,
+  timeAfter,
+  timeNow,
   waitFor,
   waitForAgent,
 } from '../pass/pass.ts';
@@ -89,7 +89,7 @@ export function putOperation(
       kind,
       traceParent: run.traceParent,
     }),
-    createTime: now(pass),
+    createTime: timeNow(pass),
     ...postponement,
   });
 }
@@ -136,16 +136,16 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
   if (waitAtBrake(pass, run, operationRecord.operation)) return 'waiting';
   if (waitsForConfirmation(pass, run, operationRecord.operation)) return 'waiting';
   noteSent(pass, operationRecord, session.journal);
-  operationRecord.sendTime = now(pass);
+  operationRecord.sendTime = timeNow(pass);
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
   const queueMs = step === undefined ? 0 : queueTimeoutMs(step, pass.context.timing);
   // The time of a system's shutdown is not part of the step's own time.
   const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, operationRecord.operation);
-  operationRecord.operation.deadline = later(pass, queueMs + waitMs + ownMs);
+  operationRecord.operation.deadline = timeAfter(pass, queueMs + waitMs + ownMs);
   openGrantFromNow(pass, operationRecord.operation);
   if (step !== undefined) {
-    step.deadline = later(pass, waitMs + ownMs);
+    step.deadline = timeAfter(pass, waitMs + ownMs);
     noteWriteSent(pass, step);
   }
   // The wait for a silent BMC lasts until it responds, also during a retry.
@@ -173,7 +173,7 @@ export function ownTimeoutMs(step: StepView | undefined): number | undefined {
 /** A boot grant starts when the order is sent, however long the order had to wait. */
 function openGrantFromNow(pass: PassView, { kind }: agent.Operation): void {
   if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return;
-  kind.value.grantExpireTime = later(pass, bootWindowMs(pass));
+  kind.value.grantExpireTime = timeAfter(pass, bootWindowMs(pass));
 }
 
 function replicaOf({ replica = '' }: PassView['context']): string {

@@ -27,7 +27,14 @@ import {
   shutdownText,
 } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { hasPassed, later, now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
+import {
+  hasPassed,
+  type Pass,
+  type PassView,
+  recordCause,
+  timeAfter,
+  timeNow,
+} from '../pass/pass.ts';
 import type { DeepReadonly, RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 
@@ -69,9 +76,9 @@ export function orderShutdown(
   const isForced = pass.status.deletion?.mode === DeletionMode.FORCE;
   // A person who switches it manually takes care of its system.
   if (policy === undefined || pass.record.inRunner || isForced || isByHand(pass.spec)) return 0;
-  const latest = later(pass, (policy.timeoutSeconds ?? shutdownSeconds.usual) * 1_000);
+  const latest = timeAfter(pass, (policy.timeoutSeconds ?? shutdownSeconds.usual) * 1_000);
   const { shutdown: known } = step;
-  const { startTime = now(pass), deadline = latest } = isPending(known) ? known : {};
+  const { startTime = timeNow(pass), deadline = latest } = isPending(known) ? known : {};
   step.shutdown = create(ShutdownSchema, { startTime, deadline: earlier(deadline, latest) });
   kind.value.shutdownDeadline = earlier(deadline, latest);
   return Math.max(0, timestampMs(kind.value.shutdownDeadline) - pass.context.nowMs);
@@ -118,7 +125,7 @@ export function noteShutdown(
 
 /** The wait ends now; the waiting agent is to be told. */
 export function endShutdownWait(pass: PassView, shutdown: NonNullable<RunStep['shutdown']>): void {
-  shutdown.deadline = earlier(shutdown.deadline ?? now(pass), now(pass));
+  shutdown.deadline = earlier(shutdown.deadline ?? timeNow(pass), timeNow(pass));
 }
 
 /** Whether an attempt was stopped only so that another one forces the system off. */

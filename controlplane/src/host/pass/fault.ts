@@ -13,7 +13,7 @@ import {
   hasFault,
 } from '@rackwright/messages';
 import { clearingText } from './fault-clearing.ts';
-import { now, type Pass } from './pass.ts';
+import { type Pass, timeNow } from './pass.ts';
 import { messageMax, truncate } from './step-failure.ts';
 
 interface FaultOptions {
@@ -36,7 +36,7 @@ export function setFault(
   options: FaultOptions = {},
 ): Fault {
   const { severity = FaultSeverity.ERROR, clearing = FaultClearing.BY_TYPE } = options;
-  const { since = now(pass) } = options;
+  const { since = timeNow(pass) } = options;
   const { faults } = pass.status;
   const message = truncate(text, messageMax);
   const clearedBy = clearingText(type, clearing);

@@ -1,6 +1,6 @@
 /**
  * One pass of the host's state machine: the draft that a step works on, and small functions to read
- * and change it. The draft is a private copy, so that `step` is pure for its callers.
+ * and change it. The draft is a private copy, so that `decideHost` is pure for its callers.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -83,11 +83,11 @@ export function beginPass(record: DeepReadonly<store.HostRecord>, context: HostC
   };
 }
 
-export function now(pass: PassView): Timestamp {
+export function timeNow(pass: PassView): Timestamp {
   return timestampFromMs(pass.context.nowMs);
 }
 
-export function later(pass: PassView, delayMs: number): Timestamp {
+export function timeAfter(pass: PassView, delayMs: number): Timestamp {
   return timestampFromMs(pass.context.nowMs + delayMs);
 }
 
@@ -125,7 +125,7 @@ export function recordCause(pass: Pass, actor: Actor, cause: string, requestId =
     cause: first === undefined ? cause : `${first.cause}; ${cause}`,
     requestId: first?.requestId || requestId,
     operationId: first?.operationId || (pass.record.operation?.operation?.id ?? ''),
-    time: now(pass),
+    time: timeNow(pass),
   });
 }
 
@@ -145,7 +145,7 @@ export function waitFor(
   const since = began ?? (isSame ? run.waiting?.since : undefined);
   run.phase = RunPhase.WAITING;
   const text = truncate(message, messageMax);
-  run.waiting = create(WaitingSchema, { reason, message: text, since: since ?? now(pass) });
+  run.waiting = create(WaitingSchema, { reason, message: text, since: since ?? timeNow(pass) });
 }
 
 /**

@@ -58,13 +58,13 @@ export function changedSlots(
   const current = withoutOver(slots, quota, nowMs);
   switch (change.kind) {
     case 'take':
-      return promoted(requestSlot(current, change.owner, quota, nowMs), quota, nowMs);
+      return withPromoted(withRequest(current, change.owner, quota, nowMs), quota, nowMs);
     case 'occupy':
-      return occupied(current, change.owner, quota, nowMs);
+      return withOccupied(current, change.owner, quota, nowMs);
     case 'leave':
-      return promoted(left(current, change.owner, quota, nowMs), quota, nowMs);
+      return withPromoted(withoutOwner(current, change.owner, quota, nowMs), quota, nowMs);
     case 'promote':
-      return promoted(current, quota, nowMs);
+      return withPromoted(current, quota, nowMs);
   }
 }
 
@@ -100,21 +100,21 @@ function withoutOver(slots: QuotaSlots, quota: Quota | undefined, nowMs: number)
   return taken.length === slots.taken.length ? slots : { ...slots, taken };
 }
 
-function requestSlot(
+function withRequest(
   slots: QuotaSlots,
   owner: SlotOwner,
   quota: Quota | undefined,
   nowMs: number,
 ): QuotaSlots {
   const own = slots.taken.find((slot) => isOf(slot, owner));
-  if (own !== undefined) return reopened(slots, own, quota, nowMs);
+  if (own !== undefined) return withReopened(slots, own, quota, nowMs);
   if (quota === undefined || slots.queued.some((slot) => isOf(slot, owner))) return slots;
   if (slots.queued.length >= queuedMax) return slots;
   return { ...slots, queued: [...slots.queued, newSlot(owner, nowMs)] };
 }
 
 /** A wipe that already counts and is retried may begin again at any moment (Q3). */
-function reopened(
+function withReopened(
   slots: QuotaSlots,
   own: store.Slot,
   quota: Quota | undefined,
@@ -125,7 +125,7 @@ function reopened(
   return { ...slots, taken: slots.taken.map((slot) => (slot === own ? open : slot)) };
 }
 
-function occupied(
+function withOccupied(
   slots: QuotaSlots,
   owner: SlotOwner,
   quota: Quota | undefined,
@@ -138,7 +138,7 @@ function occupied(
   return { taken: [...slots.taken, opened(owner, nowMs)], queued };
 }
 
-function left(
+function withoutOwner(
   slots: QuotaSlots,
   owner: SlotOwner,
   quota: Quota | undefined,
@@ -157,7 +157,7 @@ function left(
 }
 
 /** Without a limit nothing waits. */
-function promoted(slots: QuotaSlots, quota: Quota | undefined, nowMs: number): QuotaSlots {
+function withPromoted(slots: QuotaSlots, quota: Quota | undefined, nowMs: number): QuotaSlots {
   if (quota === undefined) return slots.queued.length === 0 ? slots : { ...slots, queued: [] };
   const free = Math.max(0, quota.hosts - slots.taken.length);
   if (free === 0 || slots.queued.length === 0) return slots;

@@ -19,7 +19,7 @@ import {
   isBySystem,
   type OperationId,
 } from '@rackwright/messages';
-import { now, type Pass } from './pass.ts';
+import { type Pass, timeNow } from './pass.ts';
 
 /** Each kind with its word, by which people recognize it. */
 const texts = {
@@ -72,7 +72,7 @@ export function keepSystemHolds(
 ): boolean {
   const { status } = pass;
   const byId = new Map(causes.map((cause) => [cause.operationId ?? '', cause]));
-  const wanted = [...byId.values()].map((cause) => systemHold(kind, cause, now(pass)));
+  const wanted = [...byId.values()].map((cause) => systemHold(kind, cause, timeNow(pass)));
   const wantedIds = new Set(wanted.map(({ operationId }) => operationId));
   status.holds = status.holds.filter(
     (hold) => !isSystemHold(hold, kind) || wantedIds.has(hold.operationId),

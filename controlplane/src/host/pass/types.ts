@@ -430,7 +430,7 @@ export type HostEffect =
   /** The agent must forget this host; the record waits for its answer. */
   | { readonly kind: 'forget' };
 
-export type HostOutcome =
+export type HostDecision =
   | {
       readonly kind: 'kept';
       readonly record: store.HostRecord;

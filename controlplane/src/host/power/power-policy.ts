@@ -29,10 +29,10 @@ import { clearFault, setFault } from '../pass/fault.ts';
 import {
   activeRun,
   hasPassed,
-  later,
   type Pass,
   type PassView,
   recordCause,
+  timeAfter,
 } from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
@@ -91,7 +91,7 @@ export function enforcePower(pass: Pass): boolean {
   const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key: pass.host.uid });
   record.powerEnforcement = create(store.PowerEnforcementSchema, {
     runs: attempt,
-    nextTime: later(pass, delayMs),
+    nextTime: timeAfter(pass, delayMs),
   });
   const step = wanted ? engineSteps.on : engineSteps.off;
   startRun(pass, RunKind.POWER, asker.actor, [{ step, arguments: {} }]);

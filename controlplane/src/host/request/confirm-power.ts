@@ -4,9 +4,9 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { PersonWordSchema } from '@rackwright/messages';
-import { refused } from '../life/refusal.ts';
+import { refuseHost } from '../life/refusal.ts';
 import { confirmationAwaited } from '../operation/person.ts';
-import { activeRun, currentStep, now, type Pass, recordCause } from '../pass/pass.ts';
+import { activeRun, currentStep, type Pass, recordCause, timeNow } from '../pass/pass.ts';
 import type { Refusal, Requester } from '../pass/types.ts';
 
 /**
@@ -23,13 +23,13 @@ export function confirmPower(
   const step = run === undefined ? undefined : currentStep(run);
   if (awaited === undefined || step === undefined) {
     const why = 'no run of it waits to hear that it was switched by hand; see why (explain)';
-    return refused(pass, 'nothingToDo', why);
+    return refuseHost(pass, 'nothingToDo', why);
   }
   if (awaited !== state) {
     const why = `its run waits to hear that it is ${awaited}; switch it ${awaited}, and say that`;
-    return refused(pass, 'nothingToDo', why);
+    return refuseHost(pass, 'nothingToDo', why);
   }
-  step.word = create(PersonWordSchema, { by: by.actor, at: now(pass) });
+  step.word = create(PersonWordSchema, { by: by.actor, at: timeNow(pass) });
   recordCause(pass, by.actor, `${by.actor} says that the host is ${state}`);
   return undefined;
 }

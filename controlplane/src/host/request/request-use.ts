@@ -20,9 +20,9 @@ import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';
 import { claimedText } from '../life/claim.ts';
-import { refused } from '../life/refusal.ts';
+import { refuseHost } from '../life/refusal.ts';
 import { isInUseOf } from '../life/use-of.ts';
-import { activeRun, now, type Pass, type PassView, recordCause } from '../pass/pass.ts';
+import { activeRun, type Pass, type PassView, recordCause, timeNow } from '../pass/pass.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
@@ -38,7 +38,7 @@ function invalid(field: string, description: string): Refusal {
 }
 
 /** Steps besides the automatic cleaning; the host's use does not change. */
-export function service(
+export function requestService(
   pass: Pass,
   steps: readonly RequestedStep[],
   by: Requester,
@@ -51,14 +51,14 @@ export function service(
 }
 
 /** A rendered template; the host's use does not change. */
-export function workflow(
+export function requestWorkflow(
   pass: Pass,
   request: Extract<HostRequest, { kind: 'workflow' }>,
   by: Requester,
 ): Refusal | undefined {
   if (request.steps.length === 0) return invalid('steps', 'is empty; name at least one step');
   if (request.use !== undefined && !isInUseOf(pass.record, request.use)) {
-    return refused(pass, 'changedHands', 'it has changed hands since this run was asked for');
+    return refuseHost(pass, 'changedHands', 'it has changed hands since this run was asked for');
   }
   const refusal = refusalOfWorkflow(pass, request);
   if (refusal !== undefined) return refusal;
@@ -88,7 +88,7 @@ function refusalOfOwn(steps: readonly RequestedStep[]): Refusal | undefined {
 }
 
 /** Only the holder of the claim deploys another image on a host in use. */
-export function image(
+export function requestDeployment(
   pass: Pass,
   request: Extract<HostRequest, { image: string }>,
   by: Requester,
@@ -100,18 +100,18 @@ export function image(
   );
   if (lacks !== undefined) {
     const { rack } = pass.spec;
-    return refused(
+    return refuseHost(
       pass,
       'agentTooOld',
       `the agent of ${rack} does not know ${lacks}; update it first`,
     );
   }
   const boots = refusalOfOldDisk(pass, request);
-  if (boots !== undefined) return refused(pass, 'oldData', boots);
+  if (boots !== undefined) return refuseHost(pass, 'oldData', boots);
   const claimedBy = status.claim?.by;
   if (request.kind === 'reimage' && claimedBy !== by.actor) {
     const holder = claimedBy === undefined ? 'nobody' : claimedBy;
-    return refused(
+    return refuseHost(
       pass,
       'claimed',
       `only who holds its claim may reimage it (${holder}); claim it first`,
@@ -173,7 +173,7 @@ export function requestRelease(pass: Pass, reason: string, by: Requester): undef
  * Into the runner, which touches nothing; the content of the disks stays. The goal leaves the host
  * unchanged from here on, even when the boot fails: a host to be rescued must not be erased.
  */
-export function rescue(pass: Pass, reason: string, by: Requester): undefined {
+export function requestRescue(pass: Pass, reason: string, by: Requester): undefined {
   startRun(pass, RunKind.RESCUE, by.actor);
   pass.status.inRescue = true;
   if (reason !== '') recordCause(pass, by.actor, `rescue: ${reason}`);
@@ -183,7 +183,7 @@ export function rescue(pass: Pass, reason: string, by: Requester): undefined {
  * Adopts a running host: the result depends on what the person says it is. It is an intent: until
  * it has succeeded, or the person requests other work, the goal does nothing else.
  */
-export function adopt(pass: Pass, to: HostState, by: Requester): Refusal | undefined {
+export function requestAdoption(pass: Pass, to: HostState, by: Requester): Refusal | undefined {
   if (to !== HostState.EXTERNAL && to !== HostState.PROVISIONED) {
     return invalid('to', 'must be external or provisioned');
   }
@@ -194,26 +194,34 @@ export function adopt(pass: Pass, to: HostState, by: Requester): Refusal | undef
 }
 
 /** A host has at most one claim; its holder may change the reason. */
-export function claim(pass: Pass, reason: string, by: Requester): Refusal | undefined {
+export function requestClaim(pass: Pass, reason: string, by: Requester): Refusal | undefined {
   const { status } = pass;
   if (status.claim !== undefined && status.claim.by !== by.actor) {
-    return refused(pass, 'claimed', claimedText(status.claim));
+    return refuseHost(pass, 'claimed', claimedText(status.claim));
   }
   if (status.deletion !== undefined) {
-    return refused(pass, 'deleting', 'it is to be deleted; take that back first (cancel-delete)');
+    return refuseHost(
+      pass,
+      'deleting',
+      'it is to be deleted; take that back first (cancel-delete)',
+    );
   }
-  status.claim = create(ClaimSchema, { by: by.actor, reason, at: status.claim?.at ?? now(pass) });
+  status.claim = create(ClaimSchema, {
+    by: by.actor,
+    reason,
+    at: status.claim?.at ?? timeNow(pass),
+  });
   return undefined;
 }
 
-export function unclaim(pass: Pass, reason: string, by: Requester): Refusal | undefined {
+export function requestUnclaim(pass: Pass, reason: string, by: Requester): Refusal | undefined {
   const { claim } = pass.status;
   if (claim === undefined)
-    return refused(pass, 'nothingToDo', 'nobody claims it; there is nothing to give up');
+    return refuseHost(pass, 'nothingToDo', 'nobody claims it; there is nothing to give up');
   const isOthers = claim.by !== by.actor && !isPoolClaim(claim);
   if (isOthers && by.mayEndOthersUse !== true) {
     const text = `${claimedText(claim)}: by ${claim.by}, or by an administrator`;
-    return refused(pass, 'claimed', text);
+    return refuseHost(pass, 'claimed', text);
   }
   delete pass.status.claim;
   recordCause(pass, by.actor, `claim given up: ${reason}`);
@@ -226,7 +234,7 @@ const holdsMax = 32;
 const holdMsMax = 10 * 365 * 86_400_000;
 
 /** Sets a hold, or sets one again. */
-export function hold(
+export function requestHold(
   pass: Pass,
   request: Extract<HostRequest, { kind: 'hold' }>,
   by: Requester,
@@ -243,7 +251,7 @@ export function hold(
   const same = { scope, reason, by: by.actor };
   const others = status.holds.filter((each) => !isSetAgain(each, same));
   if (others.length >= holdsMax) {
-    return refused(
+    return refuseHost(
       pass,
       'limit',
       `it has ${others.length} holds, as many as are kept; lift one first`,
@@ -253,7 +261,7 @@ export function hold(
   status.holds.push(
     create(HoldSchema, {
       ...same,
-      since: now(pass),
+      since: timeNow(pass),
       ...(untilMs === undefined ? {} : { until: timestampFromMs(untilMs) }),
     }),
   );

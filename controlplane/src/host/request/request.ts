@@ -6,7 +6,7 @@ import { isOtherSwitch } from '../bmc/protocols.ts';
 import { cancelDelete, isDeletionRequested, remove } from '../deletion/deletion.ts';
 import { isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
-import { refused } from '../life/refusal.ts';
+import { refuseHost } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
@@ -14,11 +14,11 @@ import {
   activeRun,
   currentStep,
   hasPassed,
-  now,
   type Pass,
   type PassView,
   recordCause,
   runKindName,
+  timeNow,
 } from '../pass/pass.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
 import { keepPower, oldDiskPermission, refusalOfOldDisk } from '../power/pending-power.ts';
@@ -28,15 +28,15 @@ import { confirmPower } from './confirm-power.ts';
 import { isNamed } from './named-hold.ts';
 import { isCreation } from './request-ids.ts';
 import {
-  adopt,
-  claim,
-  hold,
-  image,
+  requestAdoption,
+  requestClaim,
+  requestDeployment,
+  requestHold,
   requestRelease,
-  rescue,
-  service,
-  unclaim,
-  workflow,
+  requestRescue,
+  requestService,
+  requestUnclaim,
+  requestWorkflow,
 } from './request-use.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { stepOn } from './step-on.ts';
@@ -96,16 +96,16 @@ const applies: { readonly [K in Kind]: Applies<K> } = {
   verify: (pass, _, by) => start(pass, RunKind.VERIFY, by),
   inspect: (pass, _, by) => start(pass, RunKind.INSPECT, by),
   clean: (pass, { steps }, by) => clean(pass, steps, by),
-  service: (pass, { steps }, by) => service(pass, steps, by),
-  workflow,
-  provision: image,
-  reimage: image,
+  service: (pass, { steps }, by) => requestService(pass, steps, by),
+  workflow: requestWorkflow,
+  provision: requestDeployment,
+  reimage: requestDeployment,
   release: (pass, { reason }, by) => requestRelease(pass, reason, by),
-  rescue: (pass, { reason }, by) => rescue(pass, reason, by),
-  adopt: (pass, { to }, by) => adopt(pass, to, by),
-  claim: (pass, { reason }, by) => claim(pass, reason, by),
-  unclaim: (pass, { reason }, by) => unclaim(pass, reason, by),
-  hold,
+  rescue: (pass, { reason }, by) => requestRescue(pass, reason, by),
+  adopt: (pass, { to }, by) => requestAdoption(pass, to, by),
+  claim: (pass, { reason }, by) => requestClaim(pass, reason, by),
+  unclaim: (pass, { reason }, by) => requestUnclaim(pass, reason, by),
+  hold: requestHold,
   retry: (pass, { poolGaveUp = false }) => retry(pass, poolGaveUp),
   resume: stepOn,
   skip: stepOn,
@@ -138,7 +138,7 @@ function retry(pass: Pass, poolGaveUp: boolean): Refusal | undefined {
   const { status, record } = pass;
   if (!poolGaveUp && !isRetried(pass)) {
     const reason = activeRun(pass.status) === undefined ? 'nothingToDo' : 'busy';
-    return refused(pass, reason, whatHelps(pass));
+    return refuseHost(pass, reason, whatHelps(pass));
   }
   record.retries += 1n;
   delete status.backoff;
@@ -189,7 +189,7 @@ function clean(pass: Pass, steps: readonly RequestedStep[], by: Requester): Refu
       { manual: false, steps: automaticNames(pass) },
       pass.context.fleet,
     );
-    if (tooWeak !== undefined) return refused(pass, 'notCertified', tooWeak.message);
+    if (tooWeak !== undefined) return refuseHost(pass, 'notCertified', tooWeak.message);
     startRun(pass, RunKind.CLEAN, by.actor);
     return undefined;
   }
@@ -226,7 +226,7 @@ function skipWait(pass: Pass): Refusal | undefined {
   const shutdown = shutdownUnderWay(pass.record, step);
   if (shutdown === undefined || hasPassed(pass, shutdown.deadline)) {
     const why = 'no run of it waits for its system to shut down; let its run go on, or abort it';
-    return refused(pass, 'nothingToDo', why);
+    return refuseHost(pass, 'nothingToDo', why);
   }
   endShutdownWait(pass, shutdown);
   cancelOperation(pass);
@@ -236,7 +236,7 @@ function skipWait(pass: Pass): Refusal | undefined {
 function abort(pass: Pass, reason: string, by: Requester): undefined {
   const run = activeRun(pass.status);
   if (run !== undefined && run.abort === undefined) {
-    run.abort = create(AbortSchema, { by: by.actor, reason, at: now(pass) });
+    run.abort = create(AbortSchema, { by: by.actor, reason, at: timeNow(pass) });
     // A step that must not be stopped ends first; then the run ends.
     if (currentStep(run)?.abortable !== false) cancelOperation(pass);
   }
@@ -283,7 +283,7 @@ function update(
     const why = 'what switches a host without a BMC does not change while it has a run';
     const id = idOf(pass.host.name);
     const right = `abort the run (rackwright host abort ${id}), and change bmc then`;
-    return refused(pass, 'busy', `${why}: ${right}`);
+    return refuseHost(pass, 'busy', `${why}: ${right}`);
   }
   pass.host.spec = clone(HostSpecSchema, request.spec);
   pass.host.labels = { ...request.labels };

@@ -7,7 +7,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { applyVolumesStep, RunSchema, type RunStep } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
-import { refused } from '../life/refusal.ts';
+import { refuseHost } from '../life/refusal.ts';
 import type { PassView } from '../pass/pass.ts';
 import type { Refusal, WorkflowRequest, WorkflowStep } from '../pass/types.ts';
 import { refusalOfOldDisk } from '../power/pending-power.ts';
@@ -24,7 +24,8 @@ export function refusalOfWorkflow(pass: PassView, request: WorkflowRequest): Ref
   const steps = request.steps.filter((step) => !isPlannedToSkip(step));
   for (const step of steps) {
     const problem = problemOf(pass, step);
-    if (problem !== undefined) return refused(pass, 'notAllowed', `step ${step.title}: ${problem}`);
+    if (problem !== undefined)
+      return refuseHost(pass, 'notAllowed', `step ${step.title}: ${problem}`);
   }
   return refusalOfDisk(pass, steps) ?? refusalOfSize(pass, workflowSteps(pass, request));
 }
@@ -59,5 +60,5 @@ function refusalOfSize(pass: PassView, steps: RunStep[]): Refusal | undefined {
   const bytes = toBinary(RunSchema, create(RunSchema, { steps })).length;
   if (bytes <= runBytesMax) return undefined;
   const text = `the rendered template has ${bytes} bytes; at most ${runBytesMax} are run`;
-  return refused(pass, 'limit', `${text}; move long scripts into an image`);
+  return refuseHost(pass, 'limit', `${text}; move long scripts into an image`);
 }

@@ -14,7 +14,7 @@ import { contentReturned } from '../erasure/power-cycle.ts';
 import { claimOfUse } from '../life/claim.ts';
 import { noteMissingNeeds } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
-import { bootAfterLoss } from '../operation/boots.ts';
+import { rewindAfterBootLoss } from '../operation/boots.ts';
 import {
   activeRun,
   hasPassed,
@@ -80,7 +80,7 @@ export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal
   // would have nothing to read, and the host would become available as it is.
   const isErasedAgain = hasFault(status.faults, contentReturned);
   const bootsAgain = runner === undefined || isBooting || isErasedAgain;
-  if (bootsAgain) bootAfterLoss(pass, run, { isErasedAgain });
+  if (bootsAgain) rewindAfterBootLoss(pass, run, { isErasedAgain });
   else record.runner = runner;
   const why = reason === '' ? '' : `: ${reason}`;
   recordCause(pass, by.actor, `${runName(failed)} resumed as ${runName(run)}${why}`);

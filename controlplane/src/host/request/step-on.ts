@@ -8,15 +8,15 @@ import {
   SkipSchema,
   StepState,
 } from '@rackwright/messages';
-import { refused } from '../life/refusal.ts';
+import { refuseHost } from '../life/refusal.ts';
 import {
   activeRun,
   currentStep,
-  now,
   type Pass,
   type PassView,
   recordCause,
   stopWaiting,
+  timeNow,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { skipReasons } from '../pass/skip-reason.ts';
@@ -33,7 +33,7 @@ export function stepOn(pass: Pass, request: StepOn, by: Requester): Refusal | un
   const run = activeRun(pass.status);
   if (run === undefined) {
     if (request.kind === 'resume') return resumeFailed(pass, request.reason, by);
-    return refused(pass, 'nothingToDo', 'no run of the host waits for a person');
+    return refuseHost(pass, 'nothingToDo', 'no run of the host waits for a person');
   }
   const step = currentStep(run);
   if (step === undefined || !isHeld(run, step)) return refusedAt(pass, request, step);
@@ -59,7 +59,7 @@ function isHeld({ phase, waiting }: RunView, step: StepView): boolean {
 
 function refusedAt(pass: PassView, request: StepOn, step: StepView | undefined): Refusal {
   const at = step?.name ?? 'its end';
-  return refused(
+  return refuseHost(
     pass,
     'busy',
     `the run does not wait for a person (at ${at}); ${request.kind} has nothing to do; ` +
@@ -69,8 +69,8 @@ function refusedAt(pass: PassView, request: StepOn, step: StepView | undefined):
 
 function skipStep(pass: PassView, run: Run, step: RunStep, reason: string, by: Requester): void {
   step.state = StepState.SKIPPED;
-  step.endTime = now(pass);
-  step.skip = create(SkipSchema, { by: by.actor, reason, at: now(pass) });
+  step.endTime = timeNow(pass);
+  step.skip = create(SkipSchema, { by: by.actor, reason, at: timeNow(pass) });
   const { to } = isOfTemplate(step) ? partOf(run.steps, run.currentStep) : { to: run.currentStep };
   skipSteps(
     run.steps.slice(run.currentStep + 1, to + 1),

@@ -17,7 +17,7 @@ import {
   RunOutcome,
   RunSchema,
 } from '@rackwright/messages';
-import { forgetFailure, later, type Pass, type PassView, runName } from '../pass/pass.ts';
+import { forgetFailure, type Pass, type PassView, runName, timeAfter } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { isBootStep } from '../pass/step-names.ts';
 
@@ -31,14 +31,14 @@ export function landAfterFailure(pass: Pass, run: Run): void {
       bootOnly: 'runner',
       run: runName(run),
       ...(mayBeInRunner(pass, run)
-        ? { runnerUntil: later(pass, context.timing.runnerKeepMs) }
+        ? { runnerUntil: timeAfter(pass, context.timing.runnerKeepMs) }
         : {}),
     });
   } else if (run.kind === RunKind.CLEAN) {
     status.automaticRecleans = 0;
   } else if (isBySystem(run.requestedBy) && afterFailure?.runnerUntil !== undefined) {
     // The power off has failed, which is a fault of its own: retried later.
-    afterFailure.runnerUntil = later(pass, context.timing.runnerKeepMs);
+    afterFailure.runnerUntil = timeAfter(pass, context.timing.runnerKeepMs);
   }
   settle(pass);
   // External, in use, or clean: the remains of the failed clean are over.

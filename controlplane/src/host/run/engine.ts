@@ -28,7 +28,7 @@ import { resetStepBeforeTakeOut, tooLateToTakeOut } from '../deployment/still-in
 import { notCleanAtEnd } from '../erasure/certify.ts';
 import { dropUsed, keepRereadingDue } from '../erasure/power-cycle.ts';
 import { burnInMs } from '../erasure/times.ts';
-import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
+import { rewindAfterBootLoss, rewindToBoot } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
 import { noteOpenOperation } from '../operation/open-operations.ts';
 import {
@@ -42,11 +42,11 @@ import { takeRunnerSlot } from '../pass/brake.ts';
 import {
   currentStep,
   isStepOver,
-  later,
-  now,
   type Pass,
   type PassView,
   stopWaiting,
+  timeAfter,
+  timeNow,
   waitFor,
   waitForAgent,
 } from '../pass/pass.ts';
@@ -85,8 +85,8 @@ export function startRun(
   const known = knownSteps(pass.context);
   const names = stepsOfRun(pass, kind, requested);
   const steps = names.map((wanted) => newStep(known, wanted));
-  const policy = shutdown === undefined ? {} : { shutdown };
-  enterRun(pass, kind, { requestedBy, manual: requested !== undefined, steps, ...policy });
+  const chosenShutdown = shutdown === undefined ? {} : { shutdown };
+  enterRun(pass, kind, { requestedBy, manual: requested !== undefined, steps, ...chosenShutdown });
 }
 
 /** Makes this the host's run; any earlier one has ended. */
@@ -108,8 +108,8 @@ export function enterRun(
     kind,
     number: asRunNumber(record.runCount),
     phase: RunPhase.RUNNING,
-    startTime: now(pass),
-    deadline: later(pass, timeoutMs + burnInMs(steps, 0)),
+    startTime: timeNow(pass),
+    deadline: timeAfter(pass, timeoutMs + burnInMs(steps, 0)),
     runnerVersion: context.facts.runnerVersion,
     ...more,
     steps,
@@ -118,7 +118,7 @@ export function enterRun(
   else status.run.shutdown = shutdown;
   addProofAtEnd(pass, status.run);
   if (kind === RunKind.CLEAN) beginClean(pass, readActor(status.run.requestedBy));
-  if (endsInspection.has(kind)) delete record.lookFirstSince;
+  if (runsEndingReview.has(kind)) delete record.lookFirstSince;
   delete record.operation;
   delete record.call;
   delete record.runner;
@@ -134,20 +134,20 @@ export function enterRun(
   if (writes && status.state === HostState.AVAILABLE) move(status, 'used');
   else if (writes && kind === RunKind.WORKFLOW) beginUse(pass);
   keepRereadingDue(pass);
-  if (!leavesIntents.has(kind)) return;
+  if (!runsEndingIntents.has(kind)) return;
   record.adoptTo = HostState.UNSPECIFIED;
   status.inRescue = false;
 }
 
 /** Runs that a person requests only after a check (`restored.ts`, G3). */
-const endsInspection: ReadonlySet<RunKind> = new Set([
+const runsEndingReview: ReadonlySet<RunKind> = new Set([
   RunKind.CLEAN,
   RunKind.REIMAGE,
   RunKind.RELEASE,
 ]);
 
 /** Runs that do not affect an earlier request for the host. */
-const leavesIntents: ReadonlySet<RunKind> = new Set([
+const runsEndingIntents: ReadonlySet<RunKind> = new Set([
   RunKind.INSPECT,
   RunKind.CLEAN,
   RunKind.PROVISION,
@@ -232,7 +232,7 @@ function abortFailure(run: RunView): RunFailure {
 function beginStep(pass: Pass, run: Run, step: RunStep): void {
   step.state = StepState.RUNNING;
   step.attempt += 1;
-  step.startTime = now(pass);
+  step.startTime = timeNow(pass);
   delete step.word;
   const definition = stepDefinition(step);
   if (definition.kind === 'operation') definition.begin?.(pass, run);
@@ -266,7 +266,7 @@ export function restartStep(pass: Pass, run: Run, step: RunStep, postponement: P
   const definition = stepDefinition(step);
   const isInBand = definition.kind === 'operation' && definition.inBand === true;
   if (isInBand && !pass.record.inRunner) {
-    bootAfterLoss(pass, run);
+    rewindAfterBootLoss(pass, run);
     return;
   }
   if (!isSeveral) {
@@ -292,7 +292,7 @@ function issueOperation(
   if (definition.kind !== 'operation') {
     delete pass.record.operation;
     const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(pass.context.timing, pass);
-    if (timeoutMs !== undefined) step.deadline = later(pass, timeoutMs);
+    if (timeoutMs !== undefined) step.deadline = timeAfter(pass, timeoutMs);
     if (definition.kind === 'call') putCall(pass, run, step, postponement);
     else definition.begin?.(pass);
     return;
@@ -348,7 +348,7 @@ function driveStep(pass: Pass, run: Run, step: RunStep): boolean {
   const sent = ensureSent(pass, run, timeoutMs);
   if (sent !== 'lost') return false;
   const message = 'the agent lost the journal that this operation was sent to';
-  if (definition.inBand === true && mayRunAgain(step)) bootAgain(pass, run, step, message);
+  if (definition.inBand === true && mayRunAgain(step)) interruptBoot(pass, run, step, message);
   else interruptStep(pass, run, step, message);
   return true;
 }
@@ -361,17 +361,17 @@ function mayRunAgain({ rerunClass }: StepView): boolean {
  * No runner of this boot accepts orders any more: its grant is lost, or the machine was restarted.
  * Only another boot brings a runner, and that begins with a power off.
  */
-export function bootAgain(pass: Pass, run: Run, step: RunStep, message: string): void {
+export function interruptBoot(pass: Pass, run: Run, step: RunStep, message: string): void {
   if (countInterruption(pass, step) === 'tooOften') {
     failStep(pass, run, step, stepFailure('interrupted', `${calledStep(step)}: ${message}`));
     return;
   }
-  bootAfterLoss(pass, run);
+  rewindAfterBootLoss(pass, run);
 }
 
 /**
  * R4: the step's re-run class decides what follows an interrupted attempt. Where the runner of the
- * boot is lost, `bootAgain` decides.
+ * boot is lost, `interruptBoot` decides.
  */
 export function interruptStep(
   pass: Pass,
@@ -392,7 +392,7 @@ export function interruptStep(
     return;
   }
   if (isBootStep(step.name)) {
-    bootOnceMore(pass, run);
+    rewindToBoot(pass, run);
     return;
   }
   switch (step.rerunClass) {
@@ -428,7 +428,7 @@ function countInterruption({ context }: PassView, step: RunStep): 'mayRepeat' | 
 
 export function completeStep(pass: Pass, run: Run, step: RunStep): void {
   step.state = StepState.SUCCEEDED;
-  step.endTime = now(pass);
+  step.endTime = timeNow(pass);
   delete pass.record.operation;
   delete pass.record.call;
   stopWaiting(pass, run);
@@ -450,7 +450,7 @@ export function failStep(
   }
   step.state = StepState.FAILED;
   step.error = failure.message;
-  step.endTime = now(pass);
+  step.endTime = timeNow(pass);
   if (run.abort !== undefined) endRun(pass, run, RunOutcome.CANCELLED, abortFailure(run));
   // The failure for which a handler was called is the reason of the run's failure, whatever the
   // handler's own result.
@@ -468,7 +468,7 @@ export function endRun(pass: Pass, run: Run, outcome: RunOutcome, failure?: RunF
   pass.ended = run;
   run.phase = RunPhase.ENDED;
   run.outcome = outcome;
-  run.endTime = now(pass);
+  run.endTime = timeNow(pass);
   delete run.waiting;
   noteOpenOperation(pass);
   delete pass.record.operation;

@@ -14,7 +14,14 @@ import {
 import { backoffDelayMs } from '@rackwright/results';
 import { noteOpenOperation } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';
-import { later, now, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
+import {
+  type Pass,
+  type PassView,
+  stopWaiting,
+  timeAfter,
+  timeNow,
+  waitFor,
+} from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { skipReasons } from '../pass/skip-reason.ts';
 import { truncate } from '../pass/step-failure.ts';
@@ -93,13 +100,13 @@ function pauseBefore(
   const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key });
   const left = step.retries - step.failures + 1;
   waitFor(pass, run, 'retry', `${calledStep(step)} is tried again (${left} left): ${message}`);
-  return { notBefore: later(pass, delayMs) };
+  return { notBefore: timeAfter(pass, delayMs) };
 }
 
 /** The step has failed; the rest of its part does not begin. */
 function giveUp(pass: PassView, run: Run, step: RunStep): void {
   step.state = StepState.FAILED;
-  step.endTime = now(pass);
+  step.endTime = timeNow(pass);
   const { to } = partOf(run.steps, run.currentStep);
   skipSteps(run.steps.slice(run.currentStep + 1, to + 1), skipReasons.partFailed(calledStep(step)));
   run.currentStep = to + 1;

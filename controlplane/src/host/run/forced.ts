@@ -11,7 +11,14 @@
  * Must not: start or end runs; the engine and `deletion.ts` do.
  */
 import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
-import { hasPassed, later, now, type Pass, type PassView, stopWaiting } from '../pass/pass.ts';
+import {
+  hasPassed,
+  type Pass,
+  type PassView,
+  stopWaiting,
+  timeAfter,
+  timeNow,
+} from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { messageMax, truncate } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
@@ -31,7 +38,7 @@ export function isForcedRemoval(pass: PassView, run: RunView): boolean {
 
 /** From now on the wait for the present call has its own bound. */
 export function limitCall(pass: Pass): void {
-  pass.record.forcedUntil = later(pass, pass.context.timing.forcedCallTimeoutMs);
+  pass.record.forcedUntil = timeAfter(pass, pass.context.timing.forcedCallTimeoutMs);
 }
 
 /** Why a forced removal no longer waits for the present call; undefined while it waits. */
@@ -60,7 +67,7 @@ export function giveUpStep(pass: Pass, run: Run, step: RunStep, why: string): vo
   recordRemnant(pass, `${undone}: ${why}`);
   step.state = StepState.FAILED;
   step.error = truncate(why, messageMax);
-  step.endTime = now(pass);
+  step.endTime = timeNow(pass);
   delete step.deadline;
   delete pass.record.operation;
   stopWaiting(pass, run);

@@ -39,7 +39,7 @@ export function afterAttempt(
   attempt: LastAttempt,
 ): NextStep {
   if (!isOfTemplate(step) || policyOfFailure(type).template === 'fail') return fail;
-  if (step.failures < step.retries && mayTryAgain(step, attempt)) return { kind: 'retry' };
+  if (step.failures < step.retries && mayRetryStep(step, attempt)) return { kind: 'retry' };
   const policy = type === FailureType.DEADLINE ? step.onTimeout : step.onFailure;
   switch (policy) {
     case '':
@@ -53,7 +53,7 @@ export function afterAttempt(
   }
 }
 
-function mayTryAgain(step: RunStep, attempt: LastAttempt): boolean {
+function mayRetryStep(step: RunStep, attempt: LastAttempt): boolean {
   if (step.handOff || isOrderedOnce(step)) return false;
   return attempt === 'over' || step.rerunClass !== RerunClass.NEVER_TWICE;
 }

@@ -4,7 +4,7 @@ import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
 import type { FleetView } from '../../fleet-view/index.ts';
-import type { Following } from '../../following/index.ts';
+import type { StoreFollower } from '../../following/index.ts';
 import type { EngineTiming } from '../pass/timing.ts';
 import type { HostContext } from '../pass/types.ts';
 import type { CallWebhook } from '../pass/webhook-order.ts';
@@ -13,7 +13,7 @@ import type { SessionRegistry } from './sessions.ts';
 export interface HostsDependencies {
   readonly store: StateStore;
   /** From the same store. */
-  readonly following: Following;
+  readonly following: StoreFollower;
   /** From the same store; not built yet. */
   readonly fleetView: Pick<FleetView, 'onChange' | 'onRecord' | 'start'>;
   readonly random: Random;

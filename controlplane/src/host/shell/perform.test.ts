@@ -5,7 +5,7 @@ import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import type { EngineTiming } from '../pass/timing.ts';
 import type { HostsDependencies } from './dependencies.ts';
-import { Performing, type PerformingParts } from './perform.ts';
+import { EffectPerformer, type PerformingParts } from './perform.ts';
 import type { SessionRegistry } from './sessions.ts';
 
 const operation = create(agent.OperationSchema, { id: 'op-1', hostUid: 'uid-1' });
@@ -40,7 +40,7 @@ async function sendWithout(recording: unknown, times = 1) {
   };
   const post = () => Promise.reject(recording);
   const parts: Partial<PerformingParts> = { post, controller };
-  const performing = new Performing(deps as HostsDependencies, parts as PerformingParts);
+  const performing = new EffectPerformer(deps as HostsDependencies, parts as PerformingParts);
   await performing.perform('h1', record, { kind: 'send', operation });
   await expect.poll(() => delays.length).toBe(times);
   return { told, delays };

@@ -42,7 +42,7 @@ export interface PerformingParts {
 }
 
 /** Carries out the effects of a pass, once the record of the pass is durable. */
-export class Performing {
+export class EffectPerformer {
   readonly #deps: HostsDependencies;
   readonly #parts: PerformingParts;
 

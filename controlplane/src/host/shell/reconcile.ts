@@ -1,5 +1,5 @@
 /**
- * The shell around the host's state machine: reads the record, lets `step` decide, writes, then
+ * The shell around the host's state machine: reads the record, calls `decideHost`, writes, then
  * acts. One queue per host, so that its events are folded in one after another.
  *
  * Invariants:
@@ -35,7 +35,7 @@ import { HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import { noteDisks } from '../fleet/known-disks.ts';
 import { releaseEverything, removeRecord } from '../fleet/removal.ts';
 import { UsualDurations, type UsualTimes } from '../fleet/usual.ts';
-import { reconcileHost } from '../machine.ts';
+import { decideHost } from '../machine.ts';
 import {
   isRepeated,
   type PassResult,
@@ -45,8 +45,8 @@ import {
 } from '../pass/pass-result.ts';
 import type {
   HostContext,
+  HostDecision,
   HostEvent,
-  HostOutcome,
   HostRequest,
   ReportVerdict,
   Requester,
@@ -58,7 +58,7 @@ import type { ExistingStatements } from './erasure-records.ts';
 import { HostFeed, type PassReason } from './feed.ts';
 import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
-import { failedReport, Performing } from './perform.ts';
+import { EffectPerformer, failedReport } from './perform.ts';
 import { type ServedObserver, StepProgress } from './progress.ts';
 import type { LiveSession } from './sessions.ts';
 import { gatherContext, mayHoldAddresses, reserveIdentity, takeAddresses } from './surroundings.ts';
@@ -84,7 +84,7 @@ export class Hosts {
   readonly #index = new HostIndex();
   readonly #limits: Limits;
   readonly #feed: HostFeed;
-  readonly #performing: Performing;
+  readonly #performing: EffectPerformer;
   readonly #usual: UsualDurations;
   readonly #waits: WaitLog;
 
@@ -107,7 +107,7 @@ export class Hosts {
       limits: this.#limits,
       controller: this.#controller,
     });
-    this.#performing = new Performing(deps, {
+    this.#performing = new EffectPerformer(deps, {
       limits: this.#limits,
       progress: this.#progress,
       controller: this.#controller,
@@ -302,14 +302,14 @@ export class Hosts {
     event: HostEvent,
     session: LiveSession | undefined,
     keptStatements: ExistingStatements,
-  ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
+  ): Promise<{ readonly outcome: HostDecision; readonly context: HostContext }> {
     const identityOwners = await reserveIdentity(this.#deps, record, event);
     const disksElsewhere = await noteDisks(this.#deps, record, event);
     const { fleet } = this.#limits;
     const holdsAddresses = (kept: wire.HostRecord) => takeAddresses(this.#deps, kept);
     const gathering = { session, fleet, identityOwners, disksElsewhere, holdsAddresses };
     const context = { ...(await gatherContext(this.#deps, record, gathering)), keptStatements };
-    return { outcome: reconcileHost(record, event, context), context };
+    return { outcome: decideHost(record, event, context), context };
   }
 
   #session(record: wire.HostRecord): LiveSession | undefined {
@@ -321,7 +321,7 @@ export class Hosts {
     key: string,
     before: wire.HostRecord,
     revision: StoreRevision,
-    outcome: Exclude<HostOutcome, { kind: 'refused' }>,
+    outcome: Exclude<HostDecision, { kind: 'refused' }>,
     event: HostEvent,
   ): Promise<PassWrite> {
     const statements = await writeEvidence(this.#deps, before, outcome.effects);
@@ -353,7 +353,7 @@ export class Hosts {
   async #act(
     hostId: HostId,
     before: wire.HostRecord,
-    outcome: Exclude<HostOutcome, { kind: 'refused' }>,
+    outcome: Exclude<HostDecision, { kind: 'refused' }>,
     revision: StoreRevision,
   ): Promise<PassResult> {
     const record = outcome.kind === 'kept' ? outcome.record : before;

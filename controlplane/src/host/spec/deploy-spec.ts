@@ -8,7 +8,7 @@ import {
   type FirstBoot,
   FirstBootFormat,
 } from '@rackwright/messages';
-import { bad, errorText, type Read, value } from '@rackwright/platform';
+import { errorText, invalid, type Read, valid } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { quote, type Violations } from '../../call/violations.ts';
 import { checkEnum } from './host-spec.ts';
@@ -239,9 +239,9 @@ function networkProblem(text: string): string | undefined {
 
 function readYaml(text: string): Read<unknown> {
   try {
-    return value(parse(text, { maxAliasCount: yamlAliasesMax, logLevel: 'error' }));
+    return valid(parse(text, { maxAliasCount: yamlAliasesMax, logLevel: 'error' }));
   } catch (error) {
-    return bad(firstLine(error));
+    return invalid(firstLine(error));
   }
 }
 

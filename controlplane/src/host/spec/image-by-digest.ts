@@ -4,7 +4,7 @@ import type { RpcDependencies } from '../../call/ports.ts';
 import {
   atDigest,
   type PlatformDigests,
-  type ResolveAnswer,
+  type ResolveResult,
   withoutTag,
 } from '../../images/index.ts';
 import { checkImageHost } from './image-host.ts';
@@ -47,7 +47,7 @@ export async function resolvedImage(
   }
 }
 
-function failureOf(image: string, field: string, answer: ResolveAnswer | undefined): Error {
+function failureOf(image: string, field: string, answer: ResolveResult | undefined): Error {
   const failed = answer?.kind === 'failed' ? answer : undefined;
   const why = failed?.message ?? 'no registry was asked';
   const message = `${image} could not be looked up: ${why}`;

@@ -30,14 +30,14 @@ import {
   userActor,
 } from '@rackwright/messages';
 import { namesOf } from '../erasure/certify.ts';
-import { reconcileHost } from '../machine.ts';
+import { decideHost } from '../machine.ts';
 import { isBootStep } from '../pass/step-names.ts';
 import { defaultTiming } from '../pass/timing.ts';
 import type {
   HostContext,
+  HostDecision,
   HostEffect,
   HostEvent,
-  HostOutcome,
   HostRequest,
 } from '../pass/types.ts';
 
@@ -69,7 +69,7 @@ export interface Bench {
   /** Folds an event in; throws when it is refused. Returns the effects. */
   apply(event: HostEvent): readonly HostEffect[];
   /** Folds an event in and returns the outcome, without keeping it. */
-  try(event: HostEvent): HostOutcome;
+  try(event: HostEvent): HostDecision;
   request(request: HostRequest): readonly HostEffect[];
   /** Reports a result of the operation in the slot. */
   report(result: agent.Report['result'], operationId?: OperationId): readonly HostEffect[];
@@ -136,7 +136,7 @@ export function bench(
       restored: undefined,
       quotaViews: [],
     },
-    try: (event) => reconcileHost(self.record, event, { ...self.context, nowMs: self.nowMs }),
+    try: (event) => decideHost(self.record, event, { ...self.context, nowMs: self.nowMs }),
     apply: (event) => {
       const outcome = self.try(event);
       if (outcome.kind === 'refused') throw new Error(outcome.refusal.message);

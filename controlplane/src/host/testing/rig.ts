@@ -36,7 +36,7 @@ import type { SessionTrust } from '../../agents/base/trust.ts';
 import { type AgentService, createAgentService } from '../../agents/stream/service.ts';
 import type { AuditSink } from '../../audit/index.ts';
 import { FleetView } from '../../fleet-view/index.ts';
-import { Following } from '../../following/index.ts';
+import { StoreFollower } from '../../following/index.ts';
 import { freezeShared } from '../../records/index.ts';
 import { reservedValues } from '../fleet/reservations.ts';
 import type { RequestOutcome } from '../pass/pass-result.ts';
@@ -82,7 +82,7 @@ export interface Replica {
 /** The base of every part of a replica. */
 export interface ReplicaParts {
   readonly store: StateStore;
-  readonly following: Following;
+  readonly following: StoreFollower;
   readonly fleetView: FleetView;
   readonly clock: Clock;
   readonly log: Log;
@@ -143,7 +143,7 @@ export class Rig {
       registry,
     };
     const { retryDelayMs } = defaultTiming;
-    const following = new Following({ ...shared, retryDelayMs });
+    const following = new StoreFollower({ ...shared, retryDelayMs });
     const fleetView = new FleetView({ ...shared, retryDelayMs });
     const signStatement = (bytes: Uint8Array) =>
       sign('sha256', bytes, { key: this.keys.privateKey, dsaEncoding: 'der' });
@@ -294,7 +294,7 @@ function breakable(inner: StateStore, deaf: boolean): { store: StateStore; break
     },
     delete: (key, expected, writeId) => inner.delete(key, expected, writeId),
     history: (key) => inner.history(key),
-    past: (key, limit, from) => inner.past(key, limit, from),
+    historyBackwards: (key, limit, from) => inner.historyBackwards(key, limit, from),
     log: inner.log,
     latestRevision: () => inner.latestRevision(),
     presentRevision: () => inner.presentRevision(),

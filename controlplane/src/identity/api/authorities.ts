@@ -21,7 +21,7 @@ import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
 import { appliedId, hasApplied, withApplied } from '../../records/index.ts';
 import {
-  advanced,
+  advanceAuthority,
   authoritiesMax,
   authorityAt,
   makeAuthority,
@@ -116,7 +116,7 @@ async function advance(
     const one = findAuthority(record, named);
     const nowMs = deps.clock.nowMs();
     checkGivenUp(record, one, racks, giveUp, nowMs, deps);
-    const next = advanced(record, one.authority?.sha256 ?? '', giveUp, nowMs);
+    const next = advanceAuthority(record, one.authority?.sha256 ?? '', giveUp, nowMs);
     next.requestIds = withApplied(next.requestIds, id);
     return next;
   });

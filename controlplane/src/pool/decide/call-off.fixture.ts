@@ -28,10 +28,10 @@ import {
   virtioDisk,
 } from '../../host/testing/bench.ts';
 import { type SeenHost, seenHost } from '../facts/seen.ts';
-import { askForHosts } from '../shell/asking.ts';
+import { sendHostRequests } from '../shell/asking.ts';
 import type { PoolHosts } from '../shell/slot-run.ts';
+import { decidePool } from './decide.ts';
 import { digest, image } from './rollout.fixture.ts';
-import { reconcilePool } from './step.ts';
 
 export const pool = readActor('pools/p');
 export const hourMs = 3_600_000;
@@ -132,7 +132,7 @@ export async function reconcile(
   const run = runOf(host);
   if (seen === undefined || run === undefined) throw new Error('the host is seen, with a run');
   const news = new Map([[1n, { kind: 'run', run } as const]]);
-  const step = reconcilePool(kept, { hosts: [seen, ...more], others: [], news, nowMs });
+  const step = decidePool(kept, { hosts: [seen, ...more], others: [], news, nowMs });
   const requests: string[] = [];
   const request: PoolHosts['request'] = async (_, wanted, by) => {
     requests.push(wanted.kind);
@@ -140,7 +140,7 @@ export async function reconcile(
     return { kind: 'accepted', record: host.record, revision: 1 };
   };
   const asking = { hosts: { request }, clock: { nowMs: () => nowMs }, log: { debug: () => {} } };
-  await askForHosts(asking, step.record, { hosts: [seen], kept: new Map() }, step.callOffs);
+  await sendHostRequests(asking, step.record, { hosts: [seen], kept: new Map() }, step.callOffs);
   return { record: step.record, asked: requests, nextPassMs: step.nextPassMs };
 }
 

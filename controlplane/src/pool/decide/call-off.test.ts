@@ -32,8 +32,8 @@ import {
   stepAt,
   write,
 } from './call-off.fixture.ts';
+import { decidePool } from './decide.ts';
 import { digest, image, Rollout, seen as seenAs } from './rollout.fixture.ts';
-import { reconcilePool } from './step.ts';
 
 test.each(Object.entries(changes))(
   'garm-R5, garm-R27, garm-R31: a host whose image is still fetched stays in service: %s',
@@ -158,7 +158,7 @@ test('the later of two fetches makes room, and the other goes on', async () => {
   );
   const called = (about: SeenHost) => {
     const hosts = [seenHost(host.record), about, out].flatMap((each) => each ?? []);
-    const step = reconcilePool(record, { hosts, others: [], news: new Map(), nowMs: host.nowMs });
+    const step = decidePool(record, { hosts, others: [], news: new Map(), nowMs: host.nowMs });
     return [...step.callOffs.keys()];
   };
   expect(called(later)).toEqual([later.uid]);
@@ -301,7 +301,7 @@ test('garm-D13: a host whose agent is gone in mid-run goes by force, then its po
     host.apply({ kind: 'tick' });
   }
   expect(host.removed).toBe(true);
-  const after = reconcilePool(record, {
+  const after = decidePool(record, {
     hosts: [],
     others: [],
     news: new Map(),

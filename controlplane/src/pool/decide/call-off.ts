@@ -14,7 +14,7 @@ import {
 import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
 import { isPinned, wantedBy } from '../facts/target.ts';
-import { Room } from './room.ts';
+import { GateCapacity } from './room.ts';
 import { stopOf } from './stops.ts';
 import { survey } from './survey.ts';
 
@@ -29,7 +29,7 @@ export function callOffs(
   const fetching = slotsWith(surveyed.slots, hosts, isFetching);
   const under = fetching.filter(({ host }) => host.run?.abort === undefined);
   if (under.length === 0) return new Map();
-  const room = new Room(surveyed);
+  const room = new GateCapacity(surveyed);
   for (const { host } of fetching) if (host.run?.abort !== undefined) room.stay(host);
   return new Map(
     staying(record, under, surveyed, room).map(({ host, why }) => [host.uid, why.text]),
@@ -48,7 +48,7 @@ export function notBegun(
   const beginning = slotsWith(record.pool?.status?.slots ?? [], hosts, isBeginning);
   if (beginning.length === 0) return new Map();
   const surveyed = survey(record, hosts, nowMs);
-  const kept = staying(record, beginning, surveyed, new Room(surveyed));
+  const kept = staying(record, beginning, surveyed, new GateCapacity(surveyed));
   return new Map(kept.map(({ slot, why }) => [slot.number, why.text]));
 }
 
@@ -82,7 +82,7 @@ function staying(
   record: wire.PoolRecord,
   slots: readonly SlotHost[],
   surveyed: Survey,
-  room: Room,
+  room: GateCapacity,
 ): (SlotHost & { readonly why: PoolWait | Obstacle })[] {
   return slots.toReversed().flatMap(({ slot, host }) => {
     const why =
@@ -104,7 +104,7 @@ function whyNotNow(
   record: wire.PoolRecord,
   { image }: RolloutSlot,
   host: SeenHost,
-  surveyed: Pick<Survey, 'stop' | 'stopByHand' | 'opening'>,
+  surveyed: Pick<Survey, 'stop' | 'manualStop' | 'opening'>,
 ): Obstacle | undefined {
   const { name } = host;
   const stop = stopOf(surveyed, { isPinned: isPinned(record, name) });

@@ -26,7 +26,7 @@ import type { Membership } from '../facts/members.ts';
 import type { PoolWait, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { runUnderWay, type SeenHost } from '../facts/seen.ts';
 import { type GateWait, gateWait } from './approval.ts';
-import { Outage, queueOf, stateText } from './survey.ts';
+import { queueOf, SlotCapacity, stateText } from './survey.ts';
 
 /** The most hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
@@ -120,7 +120,7 @@ function upToDate(
 /** Why no host is out, although not all are on their image. */
 function whyNobody(surveyed: Survey): { readonly reason: UpToDate; readonly text: string } {
   const { surveyedHosts } = surveyed;
-  const outage = new Outage(surveyed);
+  const outage = new SlotCapacity(surveyed);
   const waits = queueOf(surveyed).map((each) => ({ ...each, wait: outage.waitOf(each) }));
   // Taken or claimed next, by another reconcile.
   const goes = waits.some(({ wait }) => wait === undefined);
@@ -257,7 +257,7 @@ export function unavailableCount(surveyed: Survey): number {
   const surveyedHosts = surveyed.surveyedHosts.map((each) =>
     each.slot === undefined || isOut(each.slot) ? each : { ...each, slot: undefined },
   );
-  return new Outage({
+  return new SlotCapacity({
     ...surveyed,
     surveyedHosts,
     slots: surveyed.slots.filter(isOut),

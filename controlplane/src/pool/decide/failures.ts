@@ -85,7 +85,7 @@ export function healFailures(draft: PoolDraft): void {
   record.failures = record.failures.filter((failure) => {
     const host = hosts.get(failure.hostUid);
     if (host === undefined || !members.has(failure.hostUid)) return false;
-    tellLate(draft, failure, host);
+    recordLateDeployment(draft, failure, host);
     if (wantedBy(record, failure.host)?.digest !== failure.digest) return mayBeLate(failure, host);
     const isWell = isHealthyOn(host, failure.digest);
     if (!isWell && !isOfOther(failure, basisOf(host))) return true;
@@ -95,7 +95,7 @@ export function healFailures(draft: PoolDraft): void {
   });
 }
 
-function tellLate(draft: PoolDraft, failure: wire.PoolFailure, host: SeenHost): void {
+function recordLateDeployment(draft: PoolDraft, failure: wire.PoolFailure, host: SeenHost): void {
   if (failure.run === 0n || !isHealthyOn(host, digestInImage(failure.image))) return;
   draft.deployments.push(ledgerEntryOf(draft.record, failure, draft.nowMs));
   failure.run = noRun;

@@ -12,7 +12,7 @@ import {
 import { expect, test } from 'vitest';
 import { explainPool } from '../show/explain.ts';
 import { digest, image, Rollout, seen } from './rollout.fixture.ts';
-import { Outage, queueOf } from './survey.ts';
+import { queueOf, SlotCapacity } from './survey.ts';
 
 const hourMs = 3_600_000;
 const count = (value: number) => ({ amount: { case: 'count' as const, value } });
@@ -130,7 +130,7 @@ test('a pin brings a failed host back in a halted rollout, but not in a paused o
   pool.spec.pins = { [`hosts/${failed}`]: image('A') };
   expect(pool.reconcile().out).toBe('');
   const mine = pool.surveyed().surveyedHosts.find(({ isPinned }) => isPinned);
-  expect(mine && new Outage(pool.surveyed()).waitOf(mine)?.text).toBe('it is paused');
+  expect(mine && new SlotCapacity(pool.surveyed()).waitOf(mine)?.text).toBe('it is paused');
   policyOf(pool).paused = false;
   expect(pool.reconcile().out).toBe(failed);
   pool.end(failed);
@@ -173,7 +173,7 @@ test('a wave that is lost as a whole opens no other; one that waits names its ho
   held.push('B').finish();
   const surveyed = held.surveyed();
   const [next] = queueOf(surveyed);
-  const why = new Outage(surveyed).waitOf(next ?? missing())?.text;
+  const why = new SlotCapacity(surveyed).waitOf(next ?? missing())?.text;
   expect(why).toBe('its wave waits for hosts/h2 of wave canary');
   const told = explainPool(held.record, held.hosts, new Map(), held.nowMs);
   expect(told.blocker).toBe('hosts/h2 of wave canary');

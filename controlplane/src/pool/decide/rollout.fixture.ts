@@ -31,8 +31,8 @@ import type { OtherPool } from '../facts/members.ts';
 import type { SeenHost } from '../facts/seen.ts';
 import { knownDigest, type ResolvedImage } from '../facts/target.ts';
 import { digestInImage } from '../policy/image-name.ts';
+import { decidePool, type PoolDecision } from './decide.ts';
 import type { GateFacts, GateOrder } from './gate.ts';
-import { type PoolOutcome, reconcilePool } from './step.ts';
 import { survey } from './survey.ts';
 
 export const startMs = Date.UTC(2026, 10, 22, 12);
@@ -182,8 +182,8 @@ export class Rollout {
     return survey(this.record, hosts, this.nowMs);
   }
 
-  #step(resolved?: ResolvedImage): PoolOutcome {
-    const step = reconcilePool(this.record, {
+  #step(resolved?: ResolvedImage): PoolDecision {
+    const step = decidePool(this.record, {
       ...{ hosts: this.hosts, others: this.others, nowMs: this.nowMs, resolved },
       registries: this.registries,
       ...(this.gate === undefined ? {} : { gate: this.gate }),

@@ -13,7 +13,7 @@ import { expect, test } from 'vitest';
 import { historyOf } from '../ledger/history.ts';
 import { rolloutPlan } from '../show/view.ts';
 import { digest, image, Rollout, seen, startMs } from './rollout.fixture.ts';
-import { Outage, queueOf } from './survey.ts';
+import { queueOf, SlotCapacity } from './survey.ts';
 
 const hourMs = 3_600_000;
 const count = (value: number) => ({ amount: { case: 'count' as const, value } });
@@ -294,7 +294,7 @@ test('no more of a rack are out than its cap lets, and racks alternate', () => {
   pool.end(pool.out);
   expect(pool.slots.map(({ rack }) => rack).toSorted()).toEqual(['racks/r1', 'racks/r2']);
   const queue = queueOf(pool.surveyed());
-  const outage = new Outage(pool.surveyed());
+  const outage = new SlotCapacity(pool.surveyed());
   expect(outage.waitOf(queue[0] ?? missing())?.text).toContain('1 of 1 out there');
 });
 
@@ -308,7 +308,7 @@ test('a host that is out for another reason counts as one of those that may be o
   pool.push('B');
   expect(pool.slots).toHaveLength(0);
   const queue = queueOf(pool.surveyed());
-  const outage = new Outage(pool.surveyed());
+  const outage = new SlotCapacity(pool.surveyed());
   expect(outage.waitOf(queue[0] ?? missing())?.text).toContain('waits for a slot: 1 of 1 out');
   pool.set(2, { illness: undefined });
   pool.reconcile().finish();

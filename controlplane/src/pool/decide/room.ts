@@ -21,7 +21,7 @@ import { namesText } from './slot-text.ts';
 import { stopOf } from './stops.ts';
 
 /** The hosts that are out of service, and whether another one may go. */
-export class Room {
+export class GateCapacity {
   readonly #max: number;
   readonly #perRackMax: number | undefined;
   /** By uid. */

@@ -43,7 +43,7 @@ import { ledgerEntryOf } from '../facts/written-run.ts';
 import { digestInImage } from '../policy/image-name.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
-import type { Room } from './room.ts';
+import type { GateCapacity } from './room.ts';
 import { inShort, truncate } from './slot-text.ts';
 import { stopOf } from './stops.ts';
 
@@ -186,8 +186,8 @@ export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number 
 }
 
 export interface Passing {
-  readonly surveyed: Pick<Survey, 'stop' | 'stopByHand' | 'opening'>;
-  readonly room: Room;
+  readonly surveyed: Pick<Survey, 'stop' | 'manualStop' | 'opening'>;
+  readonly room: GateCapacity;
 }
 
 /** The gate: a slot there has nothing to lose, and is released when its image is obsolete. */
@@ -222,7 +222,7 @@ function passGate(
   draft: PoolDraft,
   { slot, host, stays, surveyed }: AtGate,
   facts: GateFacts,
-  room: Room,
+  room: GateCapacity,
 ): boolean {
   const { record } = draft;
   const stop = stopOf(surveyed, { isPinned: isPinned(record, slot.host) });

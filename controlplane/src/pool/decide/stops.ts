@@ -66,7 +66,7 @@ export function manualStopOf(
 
 /** What stops one host of the pool, apart from its own reasons. */
 export function stopOf(
-  { stop, stopByHand: byHand }: Pick<Survey, 'stop' | 'stopByHand'>,
+  { stop, manualStop: byHand }: Pick<Survey, 'stop' | 'manualStop'>,
   { isPinned: isApart }: Pick<SurveyedHost, 'isPinned'>,
 ): PoolStop | undefined {
   return isApart ? byHand : stop;

@@ -78,7 +78,7 @@ export function survey(
     unavailableMax: max,
     perRackMax: policy?.maxUnavailablePerRack,
     stop: stopOfPool(record, surveyedHosts, parts),
-    stopByHand: manualStopOf(record, max),
+    manualStop: manualStopOf(record, max),
     opening: opening(policy?.windows ?? [], nowMs),
     warnings: emptyWaves(record, surveyedHosts),
     currentWave: waits?.wave ?? Infinity,
@@ -178,7 +178,7 @@ const firstGoesAlone: PoolWait = {
 };
 
 /** The hosts that are out, updated while slots are given one after the other. */
-export class Outage {
+export class SlotCapacity {
   readonly #survey: Survey;
   #slots: number;
   #ofTarget: number;
@@ -289,7 +289,10 @@ function rank({ host }: SurveyedHost): number {
 }
 
 /** The next one to go: among equals one from the rack with the fewest hosts out. */
-export function nextOf(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost | undefined {
+export function nextOf(
+  queue: readonly SurveyedHost[],
+  outage: SlotCapacity,
+): SurveyedHost | undefined {
   const ready = queue.filter((each) => outage.waitOf(each) === undefined);
   const [first] = ready;
   if (first === undefined) return undefined;

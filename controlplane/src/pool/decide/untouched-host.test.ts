@@ -20,9 +20,9 @@ import {
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, failed, inspected, verified } from '../../host/testing/bench.ts';
 import { isHealthyOn, type SeenHost, seenHost } from '../facts/seen.ts';
+import { decidePool } from './decide.ts';
 import { failRun, stepAt } from './failed-run.fixture.ts';
-import { reconcilePool } from './step.ts';
-import { Outage, survey } from './survey.ts';
+import { SlotCapacity, survey } from './survey.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 const image = (digit: string) => `registry.example/os@${digest(digit)}`;
@@ -84,7 +84,7 @@ test('a host is out until its power is as it was, and keeps its slot: no other h
     if (run === undefined) throw new Error('the host has a run');
     const hosts = [seenOf(host), second];
     const news = new Map([[1n, { kind: 'run', run } as const]]);
-    ({ record } = reconcilePool(record, { hosts, others: [], news, nowMs: host.nowMs }));
+    ({ record } = decidePool(record, { hosts, others: [], news, nowMs: host.nowMs }));
     const slots = record.pool?.status?.slots.map((slot) => slot.host).join();
     return [stepAt(host), seenOf(host).service, slots];
   };
@@ -204,5 +204,5 @@ function poolWith(host: SeenHost, digit: string) {
     members: [{ host: host.name, hostUid: host.uid }],
   });
   const surveyed = survey(record, new Map([[host.uid, host]]), 0);
-  return { out: new Outage(surveyed).count, status: surveyed.surveyedHosts[0]?.status };
+  return { out: new SlotCapacity(surveyed).count, status: surveyed.surveyedHosts[0]?.status };
 }

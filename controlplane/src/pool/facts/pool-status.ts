@@ -43,7 +43,7 @@ export interface Survey {
   /** What stops all hosts that are not pinned. */
   readonly stop: PoolStop | undefined;
   /** What also stops the pinned ones. */
-  readonly stopByHand: PoolStop | undefined;
+  readonly manualStop: PoolStop | undefined;
   readonly opening: Opening;
   /** What is probably a mistake. */
   readonly warnings: readonly string[];

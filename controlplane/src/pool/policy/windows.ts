@@ -5,7 +5,7 @@
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { RolloutWindow } from '@rackwright/messages';
-import { bad, type Read, value } from '@rackwright/platform';
+import { invalid, type Read, valid } from '@rackwright/platform';
 import { dateOf, isZone, momentsOf, wallOf } from './zone.ts';
 
 const dayMs = 86_400_000;
@@ -123,7 +123,7 @@ function isNever({ days, months, isEither }: Cron): boolean {
 function readCron(text: string): Read<Cron> {
   const fields = text.trim().split(/\s+/);
   if (text.length > cronCharsMax || fields.length !== ranges.length) {
-    return bad(
+    return invalid(
       'must have five parts: minute, hour, day of month, month, day of week ("0 2 * * 6")',
     );
   }
@@ -132,12 +132,12 @@ function readCron(text: string): Read<Cron> {
     const list = readField(fields[index] ?? '', from, to);
     if (list === undefined) {
       const right = `it can be *, numbers from ${from} to ${to}, ranges and steps`;
-      return bad(`has "${fields[index]}" as ${name}; ${right}`);
+      return invalid(`has "${fields[index]}" as ${name}; ${right}`);
     }
     lists.push(list);
   }
   const [minutes = [], hours = [], days = [], months = [], weekdays = []] = lists;
-  return value({
+  return valid({
     ...{ minutes, hours, days, months },
     weekdays: weekdays.map((day) => day % 7),
     isEither: !fields[2]?.startsWith('*') && !fields[4]?.startsWith('*'),

@@ -21,7 +21,7 @@ export interface AskingDependencies {
 }
 
 /** Sends each host its pending requests; returns how many hosts changed. */
-export async function askForHosts(
+export async function sendHostRequests(
   { hosts, log }: AskingDependencies,
   record: wire.PoolRecord,
   snapshot: Pick<PoolSnapshot, 'hosts' | 'kept'>,

@@ -4,7 +4,7 @@ import { readActor, userActor, store as wire } from '@rackwright/messages';
 import type { LogFields } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { seen } from '../decide/rollout.fixture.ts';
-import { askForHosts } from './asking.ts';
+import { sendHostRequests } from './asking.ts';
 import type { PoolHosts } from './slot-run.ts';
 
 type Outcome = Awaited<ReturnType<PoolHosts['request']>>;
@@ -35,7 +35,7 @@ async function ask(outcomes: Readonly<Record<string, Outcome>>, callOffs = new M
     seen(3, { claimedBy: pool }),
     seen(4, { claimedBy: userActor('ann') }),
   ];
-  const changed = await askForHosts({ hosts, log }, record, { hosts: world, kept }, callOffs);
+  const changed = await sendHostRequests({ hosts, log }, record, { hosts: world, kept }, callOffs);
   return { asked, lines, changed };
 }
 

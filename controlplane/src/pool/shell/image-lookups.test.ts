@@ -4,7 +4,7 @@ import { asPoolId, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
-import type { ResolveAnswer } from '../../images/index.ts';
+import type { ResolveResult } from '../../images/index.ts';
 import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
 import { ImageLookups } from './image-lookups.ts';
 
@@ -23,7 +23,7 @@ function recordAt(letter: string): wire.PoolRecord {
 test('an answer that is too late for its target is requested again, and never used', async () => {
   const asked: string[] = [];
   let found = Promise.withResolvers<void>();
-  const resolve = async (_: string, known: string): Promise<ResolveAnswer> => {
+  const resolve = async (_: string, known: string): Promise<ResolveResult> => {
     asked.push(known);
     return { kind: 'unchanged' };
   };
@@ -68,7 +68,7 @@ test('an interval that is made shorter counts at once, from the last answer', as
     },
   };
   const found = Promise.withResolvers<void>();
-  const resolve = async (): Promise<ResolveAnswer> => ({ kind: 'unchanged' });
+  const resolve = async (): Promise<ResolveResult> => ({ kind: 'unchanged' });
   const imageLookups = new ImageLookups({ clock, resolve }, () => found.resolve());
   const record = recordAt('A');
   const poll = (ms: number) => {
@@ -92,7 +92,7 @@ test.each<[string, (imageLookups: ImageLookups) => void]>([
   ['the pool is gone', (imageLookups) => imageLookups.forget(poolId)],
   ['the control plane stops', (imageLookups) => imageLookups.stop()],
 ])('an answer that comes when %s wakes nobody, and is not asked for again', async (_, end) => {
-  const answer = Promise.withResolvers<ResolveAnswer>();
+  const answer = Promise.withResolvers<ResolveResult>();
   let found = 0;
   const waits: number[] = [];
   const clock: Clock = {
@@ -113,8 +113,8 @@ test.each<[string, (imageLookups: ImageLookups) => void]>([
 });
 
 test('an answer for the name before is not taken for the one that is wanted now', async () => {
-  const answers = new Map<string, (answer: ResolveAnswer) => void>();
-  const resolve = (asked: string): Promise<ResolveAnswer> =>
+  const answers = new Map<string, (answer: ResolveResult) => void>();
+  const resolve = (asked: string): Promise<ResolveResult> =>
     new Promise((settle) => answers.set(asked, settle));
   const imageLookups = new ImageLookups({ clock: nodeClock(), resolve }, () => {});
   const record = recordAt('A');

@@ -9,7 +9,7 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { PoolId, store as wire } from '@rackwright/messages';
 import { type Cancel, type Clock, errorText } from '@rackwright/platform';
-import type { ResolveAnswer, ResolveImage } from '../../images/index.ts';
+import type { ResolveImage, ResolveResult } from '../../images/index.ts';
 import { isOutdated, knownDigest, type ResolvedImage } from '../facts/target.ts';
 import { digestInImage } from '../policy/image-name.ts';
 
@@ -24,12 +24,12 @@ interface Lookup {
   answer: ResolvedImage | undefined;
   timer: Cancel | undefined;
   /** Undefined: there was no answer yet. */
-  answered: LookupAnswer | undefined;
+  answered: LookupResult | undefined;
   /** The interval of the present timer. */
   intervalMs: number;
 }
 
-interface LookupAnswer {
+interface LookupResult {
   readonly atMs: number;
   /** After a failure: the pause that the registry requested; undefined: none. */
   readonly retryAfterMs: number | undefined;
@@ -97,7 +97,7 @@ export class ImageLookups {
     const known = knownDigest(record, reference);
     const answer = await this.#deps
       .resolve(reference, hasPlatformDigests(record) ? known : '', this.#stopping.signal)
-      .catch((error: unknown): ResolveAnswer => {
+      .catch((error: unknown): ResolveResult => {
         return { kind: 'failed', type: 'internal', message: errorText(error) };
       });
     const isOver = this.#stopping.signal.aborted || this.#lookups.get(poolId) !== lookup;

@@ -1,5 +1,5 @@
 /**
- * The shell around `stepPool`: reads the pool and the hosts, lets it decide, writes, then acts on
+ * The shell around `decidePool`: reads the pool and the hosts, lets it decide, writes, then acts on
  * hosts. Level-triggered, woken by changes of pools and hosts, answers of registries, and time.
  *
  * Invariants:
@@ -21,7 +21,7 @@ import {
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, StateStore, StoreRevision } from '@rackwright/store';
 import type { FleetRow, FleetView } from '../../fleet-view/index.ts';
-import type { Follower, Following } from '../../following/index.ts';
+import type { Follower, StoreFollower } from '../../following/index.ts';
 import {
   agentAway,
   awayFromMs,
@@ -40,11 +40,11 @@ import {
   writeShared,
 } from '../../records/index.ts';
 import { isBeginning, notBegun } from '../decide/call-off.ts';
-import { type PoolOutcome, reconcilePool } from '../decide/step.ts';
+import { decidePool, type PoolDecision } from '../decide/decide.ts';
 import type { SlotNews } from '../facts/draft-types.ts';
 import { isSelected } from '../facts/seen.ts';
 import { deploymentKey, poolKey, poolOfKey, poolOfName } from '../policy/names.ts';
-import { askForHosts } from './asking.ts';
+import { sendHostRequests } from './asking.ts';
 import { ImageLookups } from './image-lookups.ts';
 import { endClaimsOf } from './orphans.ts';
 import { Questions } from './questions.ts';
@@ -60,7 +60,7 @@ export type PoolsView = Pick<
 export interface PoolsDependencies {
   readonly store: StateStore;
   /** From the same store. */
-  readonly following: Following;
+  readonly following: StoreFollower;
   /** From the same store. */
   readonly fleetView: PoolsView;
   readonly clock: Clock;
@@ -192,7 +192,7 @@ export class Pools {
       const { news, isStale } = await this.#newsOf(kept.record, snapshot);
       const gate = this.#questions.take(poolId, snapshot.policy);
       const facts = { ...snapshot, news, nowMs: clock.nowMs(), gate, resolved };
-      const step = reconcilePool(kept.record, facts);
+      const step = decidePool(kept.record, facts);
       const putBack = () => {
         this.#imageLookups.putBack(poolId, resolved);
         this.#questions.putBack(poolId, gate);
@@ -209,8 +209,8 @@ export class Pools {
       stale = isStale ? stale + 1 : 0;
       if (!equals(schema, kept.record, step.record) || isStale) continue;
       const asking = { hosts, log: this.#deps.log };
-      const asked = await askForHosts(asking, kept.record, snapshot, step.callOffs);
-      if (asked > 0) continue;
+      const changedHosts = await sendHostRequests(asking, kept.record, snapshot, step.callOffs);
+      if (changedHosts > 0) continue;
       if (await this.#endDeleted(poolId, kept, snapshot)) return kept;
       this.#controller.wakeAt(poolId, step.nextPassMs, 'due');
       return kept;
@@ -238,11 +238,11 @@ export class Pools {
   }
 
   /** Invariant 1. False: another writer was first. */
-  async #write(key: string, kept: ReconciledPool, step: PoolOutcome): Promise<boolean> {
+  async #write(key: string, kept: ReconciledPool, step: PoolDecision): Promise<boolean> {
     for (const deployment of step.deployments) await this.#keepDeployment(deployment);
     if (equals(schema, kept.record, step.record)) return true;
     const written = await writeShared(this.#deps, schema, key, step.record, kept.revision);
-    if (written.kind === 'ok') this.#tell(kept.record, step.record);
+    if (written.kind === 'ok') this.#logChange(kept.record, step.record);
     return written.kind === 'ok';
   }
 
@@ -256,7 +256,7 @@ export class Pools {
     this.#written.add(key);
   }
 
-  #tell(before: wire.PoolRecord, after: wire.PoolRecord): void {
+  #logChange(before: wire.PoolRecord, after: wire.PoolRecord): void {
     const { log } = this.#deps;
     const pool = after.pool?.name ?? '';
     const slots = after.pool?.status?.slots ?? [];

@@ -22,7 +22,7 @@ import {
   windowOf,
 } from '../decide/call-off.fixture.ts';
 import { notBegun } from '../decide/call-off.ts';
-import { reconcilePool } from '../decide/step.ts';
+import { decidePool } from '../decide/decide.ts';
 import { seenHost } from '../facts/seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 
@@ -124,7 +124,7 @@ test('a recalled slot is free, and counts as no failure', () => {
   const seen = seenHost(host.record);
   const news = new Map([[1n, { kind: 'recalled' } as const]]);
   const hosts = seen === undefined ? [] : [seen];
-  const after = reconcilePool(record, { hosts, others: [], news, nowMs: host.nowMs });
+  const after = decidePool(record, { hosts, others: [], news, nowMs: host.nowMs });
   expect([after.record.pool?.status?.slots, after.record.failures]).toEqual([[], []]);
 });
 

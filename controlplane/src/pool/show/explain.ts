@@ -16,7 +16,7 @@ import { idOf, msOf } from '../../records/index.ts';
 import { type GateWait, gateWait } from '../decide/approval.ts';
 import { originOf } from '../decide/gate.ts';
 import { stopOf } from '../decide/stops.ts';
-import { Outage, queueOf, survey } from '../decide/survey.ts';
+import { queueOf, SlotCapacity, survey } from '../decide/survey.ts';
 import type {
   HostStatusInPool,
   PoolStopReason,
@@ -80,7 +80,7 @@ interface Line {
 /** Problems go first: in a large rollout the hosts that are out matter less. */
 function causesOf(surveyed: Survey, contested: ReadonlyMap<HostName, string>) {
   const { surveyedHosts, slots, stop } = surveyed;
-  const outage = new Outage(surveyed);
+  const outage = new SlotCapacity(surveyed);
   const [next] = queueOf(surveyed);
   const linesOf = (status: HostStatusInPool) =>
     surveyedHosts
@@ -245,7 +245,7 @@ export function withPool(
   if (surveyedHost === undefined || surveyedHost.status === 'current') return explanation;
   const shown = clone(ExplanationSchema, explanation);
   const pool = record.pool?.name ?? '';
-  const text = textOf(surveyedHost, new Outage(surveyed));
+  const text = textOf(surveyedHost, new SlotCapacity(surveyed));
   shown.causes.push(causeOf({ text: `${pool}: ${text}`, since: surveyedHost.slot?.takeTime }));
   // The host's other blockers still apply.
   if (shown.blocker !== '') return shown;
@@ -254,7 +254,7 @@ export function withPool(
   return shown;
 }
 
-function textOf(surveyedHost: SurveyedHost, outage: Outage): string {
+function textOf(surveyedHost: SurveyedHost, outage: SlotCapacity): string {
   const { status, why, wanted, slot } = surveyedHost;
   if (slot !== undefined) return `it has a slot for ${slot.image}${why === '' ? '' : `: ${why}`}`;
   if (status !== 'waiting') return why;

@@ -18,7 +18,7 @@ import {
 } from '@rackwright/messages';
 import { unavailableCount } from '../decide/conditions.ts';
 import { needsGate } from '../decide/gate.ts';
-import { nextOf, Outage, queueOf, stateText, survey } from '../decide/survey.ts';
+import { nextOf, queueOf, SlotCapacity, stateText, survey } from '../decide/survey.ts';
 import { compare, membersOf, type OtherPool } from '../facts/members.ts';
 import type { HostStatusInPool, PoolWait, SurveyedHost } from '../facts/pool-status.ts';
 import { isServing, type SeenHost } from '../facts/seen.ts';
@@ -76,7 +76,7 @@ export function shownHosts(
   others: readonly OtherPool[],
 ): PoolHost[] {
   const surveyed = survey(record, byUid(hosts), nowMs);
-  const outage = new Outage(surveyed);
+  const outage = new SlotCapacity(surveyed);
   const members = surveyed.surveyedHosts.map((surveyedHost) => {
     const { name, host, status, wanted, why, slot } = surveyedHost;
     const isAtGate = slot?.state === RolloutSlotState.GATE;
@@ -134,8 +134,8 @@ interface PlannedStart {
 export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { target, stop, surveyedHosts, unavailableMax, warnings } = surveyed;
-  const outage = new Outage(surveyed);
-  const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
+  const outage = new SlotCapacity(surveyed);
+  const queue = inQueueOrder(queueOf(surveyed), new SlotCapacity(surveyed));
   const blocked = surveyedHosts.filter(({ status }) => status === 'kept' || status === 'failed');
   const planned: readonly PlannedStart[] = [
     ...queue.map((each) => ({ each, blocker: outage.waitOf(each) })),
@@ -157,7 +157,7 @@ export function rolloutPlan({ record, hosts, nowMs }: PoolViewInputs): RolloutPl
 }
 
 /** The hosts that go now first, in their order of selection; then the others in theirs. */
-function inQueueOrder(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost[] {
+function inQueueOrder(queue: readonly SurveyedHost[], outage: SlotCapacity): SurveyedHost[] {
   let rest = [...queue];
   const first: SurveyedHost[] = [];
   for (;;) {

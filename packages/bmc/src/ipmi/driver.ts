@@ -10,7 +10,7 @@ import {
   type BmcTransient,
   type BootOverride,
   failed,
-  type HearConsole,
+  type OnConsoleOutput,
   ok,
   type PowerState,
   type SoftOff,
@@ -171,7 +171,7 @@ export class IpmiDriver implements BmcDriver {
   }
 
   /** Serial over LAN (§15). */
-  openConsole(hear: HearConsole, signal?: AbortSignal): Promise<BmcResult<BmcConsole>> {
+  openConsole(hear: OnConsoleOutput, signal?: AbortSignal): Promise<BmcResult<BmcConsole>> {
     const { governor, exec, clock, ipmitool, target } = this.#parts;
     const act = async (): Promise<BmcResult<BmcConsole>> => {
       const address = await this.#address();

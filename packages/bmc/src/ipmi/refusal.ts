@@ -98,11 +98,11 @@ export function refusalOf(result: ExecResult, secret: string): BmcRefusal {
     case 'notStarted':
       return failed('toolMissing', 'ipmitool could not be started', result.message);
     case 'timedOut': {
-      const text = tellingText(result.stderr, secret);
+      const text = reasonText(result.stderr, secret);
       return transient('unreachable', 'the BMC did not answer in time', text);
     }
     case 'exited': {
-      const text = tellingText(`${result.stderr}\n${result.stdout}`, secret);
+      const text = reasonText(`${result.stderr}\n${result.stdout}`, secret);
       if (result.code === shellNotFound || result.code === shellNotExecutable) {
         return failed('toolMissing', 'ipmitool is not installed on this agent: install it', text);
       }
@@ -138,7 +138,7 @@ function isLasting(refusal: BmcRefusal): boolean {
 const chatter =
   /^(Loading IANA|Running Get VSO|Discovered IPMB|RAW R|Invalid completion code| ?[0-9a-f ]+$|$)/;
 
-function tellingText(output: string, secret: string): string {
+function reasonText(output: string, secret: string): string {
   const lines = output.split('\n').filter((line) => !chatter.test(line));
   const text = lines
     .map((line) => line.trim())

@@ -6,7 +6,7 @@
  * 2. ipmitool's own output before the session is established is no output of the machine.
  */
 import type { Clock, Exec } from '@rackwright/platform';
-import { type BmcConsole, type BmcResult, type HearConsole, ok, transient } from '../driver.ts';
+import { type BmcConsole, type BmcResult, type OnConsoleOutput, ok, transient } from '../driver.ts';
 import { type IpmiTarget, script, sessionArguments, shell, unfitTarget } from './ipmitool.ts';
 import type { IpmitoolOptions } from './options.ts';
 import { refusalOf } from './refusal.ts';
@@ -28,7 +28,7 @@ const newline = 0x0a;
 
 export async function openSol(
   { exec, clock, ipmitool, target }: SolParts,
-  hear: HearConsole,
+  hear: OnConsoleOutput,
   signal?: AbortSignal,
 ): Promise<BmcResult<BmcConsole>> {
   const isGivenUp = (): boolean => signal?.aborted === true;
@@ -78,7 +78,7 @@ export async function openSol(
  * Calls `onEstablished` when ipmitool reports the session, and `hear` with all output behind that
  * report.
  */
-function hearEstablished(onEstablished: () => void, hear: HearConsole): HearConsole {
+function hearEstablished(onEstablished: () => void, hear: OnConsoleOutput): OnConsoleOutput {
   let line: string | undefined = '';
   return (bytes) => {
     if (line === undefined) return hear(bytes);

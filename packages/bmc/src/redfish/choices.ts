@@ -1,6 +1,6 @@
 /** Chooses requests out of the BMC's offers, and judges whether the BMC has carried them out. */
 import { type BmcResult, type BootOverride, failed, ok, type PowerState } from '../driver.ts';
-import { vendorDifference, waysOf } from '../vendors.ts';
+import { variantsOf, vendorDifference } from '../vendors.ts';
 import type { JsonObject } from './json.ts';
 import type { BootFacts } from './system.ts';
 
@@ -56,7 +56,7 @@ export function bootPatches({ target, mode }: WantedBoot, now: BootFacts): reado
       targetNone: { BootSourceOverrideTarget: 'None' },
       targetAsFound: { BootSourceOverrideTarget: now.target ?? 'None' },
     };
-    return waysOf('bootOff').map((way) => ({ Boot: { ...off, ...targets[way] } }));
+    return variantsOf('bootOff').map((way) => ({ Boot: { ...off, ...targets[way] } }));
   }
   const Boot = {
     BootSourceOverrideEnabled: 'Once',

@@ -11,7 +11,7 @@ import type { Clock, HttpClient, HttpsLimits, HttpsPeer, HttpsRequest } from '@r
 import { type BmcFailed, type BmcResult, failed, ok } from '../driver.ts';
 import { type HttpTarget, isAddress, urlHost } from '../http-target.ts';
 import { noAnswer } from '../no-answer.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import { type JsonObject, objectAt, parseObject, pathOf } from './json.ts';
 import {
   type CallerStatus,
@@ -140,7 +140,7 @@ export class Conversation {
   ): Promise<BmcResult<void>> {
     const strong = etag?.startsWith('W/') === true ? etag.slice(2) : etag;
     const forms = { asGiven: etag, strong, none: undefined, any: '*' };
-    const tags = [...new Set(waysOf('etag').map((way) => forms[way]))];
+    const tags = [...new Set(variantsOf('etag').map((way) => forms[way]))];
     const requestTarget = this.#asked('PATCH', path);
     for (const tag of tags) {
       const headers = tag === undefined ? {} : { 'if-match': tag };
@@ -227,7 +227,7 @@ export class Conversation {
       this.#isAccepted = true;
       return ok(undefined);
     }
-    const noSessions = status < 400 || waysOf('noSessions').some((one) => one === status);
+    const noSessions = status < 400 || variantsOf('noSessions').some((one) => one === status);
     if (noSessions || namesMessage(answer.value, 'SessionLimitExceeded')) {
       this.#useBasic();
       return ok(undefined);

@@ -19,10 +19,10 @@ import {
   type BootOverride,
   type FirmwareOrder,
   failed,
+  type OnUpdateProgress,
   ok,
   type PowerState,
   type SoftOff,
-  type TellUpdate,
   type VolumeHooks,
   type VolumeOrder,
 } from '../driver.ts';
@@ -226,7 +226,7 @@ export class RedfishDriver implements BmcDriver {
 
   updateFirmware(
     order: FirmwareOrder,
-    tell: TellUpdate,
+    onProgress: OnUpdateProgress,
     signal?: AbortSignal,
   ): Promise<BmcResult<BmcAssertion>> {
     const { clock, readBack, options, update = defaultUpdateTimings } = this.#parts;
@@ -236,13 +236,13 @@ export class RedfishDriver implements BmcDriver {
       const root = await governed((talk) => talk.open(signal));
       if (root.kind !== 'ok') return root;
       const calls = { governed, clock, readBack, signal, fresh, update, allowed };
-      return updateFirmware(root.value, order, tell, calls);
+      return updateFirmware(root.value, order, onProgress, calls);
     }, signal);
   }
 
   applyVolumes(
     order: VolumeOrder,
-    { tell, beforeOrder }: VolumeHooks,
+    { onProgress, beforeOrder }: VolumeHooks,
     signal?: AbortSignal,
   ): Promise<BmcResult<BmcAssertion>> {
     const { volumes = defaultVolumeTimings } = this.#parts;
@@ -254,7 +254,7 @@ export class RedfishDriver implements BmcDriver {
       }, signal);
     const fresh = this.#fresh(signal);
     const apply = (system: Resource, calls: ActCalls) =>
-      applyVolumes(system, order, tell, { ...calls, ordering, fresh, volumes });
+      applyVolumes(system, order, onProgress, { ...calls, ordering, fresh, volumes });
     return this.#acting(apply, signal);
   }
 

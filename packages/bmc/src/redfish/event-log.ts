@@ -4,7 +4,7 @@
  */
 import { type BmcResult, failed, ok } from '../driver.ts';
 import type { BmcLog, BmcLogEntry } from '../readings.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import type { Get, Resource } from './conversation.ts';
 import { levelNamed } from './health.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
@@ -43,7 +43,7 @@ export async function findEventLog(
       const log = logAt(service);
       if (log === undefined || !isFit(log)) continue;
       const id = textAt(service.body, 'Id') ?? '';
-      if (waysOf('eventLogId').some((name) => name.test(id))) return ok(log);
+      if (variantsOf('eventLogId').some((name) => name.test(id))) return ok(log);
       other ??= log;
     }
   }

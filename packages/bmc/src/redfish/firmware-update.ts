@@ -13,13 +13,13 @@ import {
   type BmcResult,
   type FirmwareOrder,
   failed,
+  type OnUpdateProgress,
   ok,
-  type TellUpdate,
   transient,
 } from '../driver.ts';
 import { mayHaveHappened, type ReadBackTimings, readUntil } from '../read-back.ts';
 import { firmwareComponentsMax } from '../readings.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import { FirstFailure, isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, textAt } from './json.ts';
@@ -61,7 +61,7 @@ function isBelow(uri: string, prefix: string): boolean {
 export async function updateFirmware(
   root: JsonObject,
   order: FirmwareOrder,
-  tell: TellUpdate,
+  onProgress: OnUpdateProgress,
   calls: UpdateCalls,
 ): Promise<BmcResult<BmcAssertion>> {
   const get = readBy(calls);
@@ -83,7 +83,7 @@ export async function updateFirmware(
   const taskPath = ordered.value;
   const { pollMs } = calls.update;
   const of = { name: 'the update', failsAs: 'updateFailed', endMs, pollMs } as const;
-  const over = taskPath === undefined ? 'open' : await watchTask(taskPath, of, tell, calls);
+  const over = taskPath === undefined ? 'open' : await watchTask(taskPath, of, onProgress, calls);
   if (typeof over !== 'string') return over;
   const { shownWithinMs } = calls.update;
   const shownMs = calls.clock.suspendAwareMs() + shownWithinMs;
@@ -142,7 +142,7 @@ async function orderUpdate(
   const TransferProtocol = uri.startsWith('https:') ? 'HTTPS' : 'HTTP';
   const bodies = { imageAlone, withTransfer: { ...imageAlone, TransferProtocol } };
   let refused: BmcFailed | undefined;
-  for (const way of waysOf('simpleUpdate')) {
+  for (const way of variantsOf('simpleUpdate')) {
     const taken = await governed((talk) => talk.order(path, bodies[way], signal));
     if (taken.kind === 'ok') return ok(taskIn(taken.value));
     if (!isRefused(taken)) {

@@ -1,6 +1,6 @@
 /** A Redfish service's report about the health of a resource (DSP0268 `Status`). */
 import type { HardwareHealth, HealthLevel } from '../readings.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import type { Resource } from './conversation.ts';
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts';
 
@@ -25,7 +25,7 @@ export function levelNamed(word: string | undefined): HealthLevel | undefined {
 /** A system's report about itself and its parts; undefined: none. */
 export function healthOf({ body }: Resource): HardwareHealth | undefined {
   const status = objectAt(body, 'Status');
-  const rollup = waysOf('healthRollup').map((key) => textAt(status, key));
+  const rollup = variantsOf('healthRollup').map((key) => textAt(status, key));
   const level = levelNamed([...rollup, textAt(status, 'Health')].find((one) => one !== undefined));
   if (level === undefined) return undefined;
   const parts = (['ProcessorSummary', 'MemorySummary'] as const).flatMap((key) => {

@@ -128,7 +128,7 @@ describe('an answer', () => {
       const headers = { 'retry-after': text };
       const { driver } = driverOf({ 'GET /s/1': { status: 503, headers } });
       const result = await driver.powerState();
-      expect(result.kind === 'transient' ? result.askAgainMs : result, text).toBe(askAgainMs);
+      expect(result.kind === 'transient' ? result.retryAfterMs : result, text).toBe(askAgainMs);
     }
   });
 

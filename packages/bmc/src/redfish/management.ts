@@ -6,7 +6,7 @@
 import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
 import { mayHaveHappened, readUntil } from '../read-back.ts';
 import { type BmcFirmware, type FirmwareComponent, firmwareComponentsMax } from '../readings.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import { type ActCalls, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, textAt, textsAt } from './json.ts';
@@ -21,7 +21,7 @@ interface Indicator {
 
 /** The lamp that a service has; its answer decides which property that is. */
 function indicatorAmong(resources: readonly Resource[]): BmcResult<Indicator> {
-  for (const property of waysOf('indicator')) {
+  for (const property of variantsOf('indicator')) {
     const resource = resources.find(({ body }) => property in body);
     if (resource !== undefined) return ok({ resource, property });
   }

@@ -5,7 +5,7 @@
  */
 import { type BmcAssertion, type BmcResult, failed, ok } from '../driver.ts';
 import { mayHaveHappened, readUntil } from '../read-back.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import { type ActCalls, isRefused, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
@@ -68,7 +68,7 @@ export async function readMedia(
 /** The first drive that takes CDs or DVDs, at the system or, on older services, at its manager. */
 async function findDrive(system: Resource, get: Get): Promise<BmcResult<Resource>> {
   const [managerPath] = pathsAt(objectAt(system.body, 'Links'), 'ManagedBy');
-  for (const way of waysOf('virtualMedia')) {
+  for (const way of variantsOf('virtualMedia')) {
     let owner = system;
     if (way === 'manager') {
       if (managerPath === undefined) continue;
@@ -107,7 +107,7 @@ function insertBodies(url: string): readonly JsonObject[] {
   const plain = { Image: url, Inserted: true, WriteProtected: true };
   const transfer = { TransferMethod: 'Stream', TransferProtocolType: 'HTTP' };
   const bodies = { plain, imageAlone: { Image: url }, withTransfer: { ...plain, ...transfer } };
-  return waysOf('insertMedia').map((way) => bodies[way]);
+  return variantsOf('insertMedia').map((way) => bodies[way]);
 }
 
 function empty(drive: Resource, calls: ActCalls): Promise<BmcResult<BmcAssertion>> {

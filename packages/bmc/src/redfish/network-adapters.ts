@@ -9,7 +9,7 @@
  *    such.
  */
 import type { BmcInterface } from '../driver.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import { type JsonObject, numberAt, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 import { isThere, type PartReader } from './part-reader.ts';
 
@@ -46,7 +46,7 @@ function keyOf({ mac }: BmcInterface): string {
 }
 
 async function adaptersOf(system: JsonObject, reader: PartReader): Promise<readonly JsonObject[]> {
-  for (const way of waysOf('networkAdapters')) {
+  for (const way of variantsOf('networkAdapters')) {
     const found = await adaptersBy(way, system, reader);
     if (found.length > 0) return found;
   }
@@ -54,7 +54,7 @@ async function adaptersOf(system: JsonObject, reader: PartReader): Promise<reado
 }
 
 async function adaptersBy(
-  way: ReturnType<typeof waysOf<'networkAdapters'>>[number],
+  way: ReturnType<typeof variantsOf<'networkAdapters'>>[number],
   system: JsonObject,
   reader: PartReader,
 ): Promise<readonly JsonObject[]> {
@@ -119,7 +119,7 @@ function isEthernet(body: JsonObject): boolean {
 
 function portPathOf(body: JsonObject): string | undefined {
   const links = objectAt(body, 'Links');
-  for (const way of waysOf('portOfFunction')) {
+  for (const way of variantsOf('portOfFunction')) {
     const path = pathOf(objectAt(links, way));
     if (path !== undefined) return path;
   }
@@ -160,9 +160,9 @@ function speedOf(port: JsonObject): number | undefined {
 
 function linkUpOf(port: JsonObject): boolean | undefined {
   const status = textAt(port, 'LinkStatus') ?? '';
-  return waysOf('linkUp').some((way) => way === status)
+  return variantsOf('linkUp').some((way) => way === status)
     ? true
-    : waysOf('linkDown').some((way) => way === status)
+    : variantsOf('linkDown').some((way) => way === status)
       ? false
       : undefined;
 }

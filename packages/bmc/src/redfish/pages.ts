@@ -1,6 +1,6 @@
 /** Lists that a service gives in pages (DSP0266 §7.5). */
 import type { BmcFailed, BmcResult } from '../driver.ts';
-import { waysOf } from '../vendors.ts';
+import { variantsOf } from '../vendors.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectsAt, pathOf } from './json.ts';
 
@@ -34,7 +34,7 @@ export async function listedIn(
     }
     const { body } = listed.value;
     all.push(...objectsAt(body, 'Members'));
-    next = waysOf('nextPage')
+    next = variantsOf('nextPage')
       .map((key) => pathOf(body, key))
       .find((one) => one !== undefined);
     if (all.length >= membersMax) break;

@@ -68,7 +68,7 @@ describe('a chassis', () => {
 });
 
 describe('a member that cannot be read', () => {
-  const hooks = { tell: () => {}, beforeOrder: () => undefined };
+  const hooks = { onProgress: () => {}, beforeOrder: () => undefined };
   const raid = (controller: string) => ({ controller, volumes: [], checkOnly: false });
   const storages = {
     'GET /s/1': { body: { PowerState: 'On', Storage: at('/st') } },

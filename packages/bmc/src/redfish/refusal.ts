@@ -56,9 +56,9 @@ export function refusalOfStatus(
   }
   if (status === 401 || status === 403) return refusedSignIn(text);
   if (busyStatuses.has(status)) {
-    const askAgainMs = askAgainIn(answer);
+    const retryAfterMs = retryAfterOf(answer);
     const busy = transient('busy', `the BMC is busy (${status})`, text);
-    return askAgainMs === undefined ? busy : { ...busy, askAgainMs };
+    return retryAfterMs === undefined ? busy : { ...busy, retryAfterMs: retryAfterMs };
   }
   if (troubleStatuses.has(status)) {
     return transient('trouble', `the BMC has trouble of its own (${status})`, text);
@@ -76,7 +76,7 @@ export function withOddAnswer(failure: BmcRefusal, { method }: RequestTarget): B
 }
 
 /** Retry-After in seconds (RFC 9110 §10.2.3); a date refers to another clock. */
-function askAgainIn({ headers }: HttpAnswer): number | undefined {
+function retryAfterOf({ headers }: HttpAnswer): number | undefined {
   const seconds = /^\d{1,6}$/.exec(headers['retry-after']?.trim() ?? '');
   return seconds === null ? undefined : Math.min(Number(seconds[0]), askAgainSecondsMax) * 1_000;
 }

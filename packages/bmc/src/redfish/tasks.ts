@@ -10,7 +10,7 @@ import {
   type BmcFailureType,
   type BmcResult,
   failed,
-  type TellUpdate,
+  type OnUpdateProgress,
   transient,
 } from '../driver.ts';
 import type { ActCalls } from './acting.ts';
@@ -42,7 +42,7 @@ export function taskIn({ body, location }: AcceptedOrder): string | undefined {
 export async function watchTask(
   path: string,
   { name: taskName, failsAs, endMs, pollMs }: TaskOf,
-  tell: TellUpdate,
+  tell: OnUpdateProgress,
   { clock, fresh, signal }: TaskCalls,
 ): Promise<'completed' | 'open' | BmcResult<never>> {
   let named: string | undefined;

@@ -64,7 +64,7 @@ async function start(
   const states: string[] = [];
   const permitted: Parameters<BeforeOrder>[] = [];
   const hooks: VolumeHooks = {
-    tell: (percent, state) => {
+    onProgress: (percent, state) => {
       told.push(percent);
       states.push(state);
     },
@@ -254,7 +254,7 @@ test.each<readonly [Changes, Partial<VolumeOrder>, object]>([
 test('a BMC without volumes does not support them', async () => {
   const { bmc } = await startHost({ inventory });
   closers.push(() => bmc.close());
-  const hooks = { tell: () => {}, beforeOrder: () => undefined };
+  const hooks = { onProgress: () => {}, beforeOrder: () => undefined };
   const refused = await driverFor(bmc).applyVolumes(order, hooks);
   expect(refused).toMatchObject({ type: 'unsupported' });
 });

@@ -17,14 +17,14 @@ import {
   type BmcAssertion,
   type BmcResult,
   failed,
+  type OnUpdateProgress,
   ok,
-  type TellUpdate,
   transient,
   type VolumeOrder,
   type WantedVolume,
 } from '../driver.ts';
 import { mayHaveHappened, readUntil } from '../read-back.ts';
-import { volumeTypes, waysOf } from '../vendors.ts';
+import { variantsOf, volumeTypes } from '../vendors.ts';
 import { FirstFailure, isRefused, readBy } from './acting.ts';
 import type { AcceptedOrder, Conversation, Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
@@ -89,7 +89,7 @@ interface Controller {
 export async function applyVolumes(
   system: Resource,
   order: VolumeOrder,
-  tell: TellUpdate,
+  tell: OnUpdateProgress,
   calls: VolumeCalls,
 ): Promise<BmcResult<BmcAssertion>> {
   const get = readBy(calls);
@@ -109,7 +109,7 @@ export async function applyVolumes(
   if (order.checkOnly) return judge(await seen(listPath, targets.value, calls), targets.value);
   for (const [at, change] of changes.entries()) {
     const share = (percent: number) => Math.round((at * 100 + percent) / changes.length);
-    const tellStep: TellUpdate = (percent, state) =>
+    const tellStep: OnUpdateProgress = (percent, state) =>
       tell(share(percent), `${change.text}: ${state}`);
     const before = changes.slice(0, at).map(({ text }) => text);
     const watch = { endMs, tell: tellStep, before };
@@ -297,7 +297,7 @@ function creationOf(target: Target): Change {
   return {
     text: `create ${raidType} of ${shown(drives)}`,
     orders: ({ listPath, applyTime }) =>
-      waysOf('createVolume').map((way) => (talk, signal) => {
+      variantsOf('createVolume').map((way) => (talk, signal) => {
         return talk.order(listPath, { ...bodies[way], ...applyTime }, signal);
       }),
     holds: (volumes) => volumes.some((one) => isSame(one, target)),
@@ -306,7 +306,7 @@ function creationOf(target: Target): Change {
 
 interface Watch {
   readonly endMs: number;
-  readonly tell: TellUpdate;
+  readonly tell: OnUpdateProgress;
   /** The changes that were made before this one, in words. */
   readonly before: readonly string[];
 }

@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BmcProtocol, type Host, type Rack } from '@rackwright/messages';
-import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
+import { type BootNetwork, type SiteDhcpServer, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts, type SoftwareRegistry, startSoftwareRegistry } from '@rackwright/sim/loopback';
 import type { NatsCluster } from '@rackwright/store/testing';
 import { faults } from '../faults.ts';
@@ -42,7 +42,7 @@ export interface CommandResult {
 interface RackSite {
   readonly agent: Program;
   readonly network: BootNetwork;
-  readonly leaseGiver: LeaseGiver;
+  readonly leaseGiver: SiteDhcpServer;
 }
 
 const startTimeoutMs = 180_000;

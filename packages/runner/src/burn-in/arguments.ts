@@ -2,7 +2,7 @@
 
 import { ArgumentType } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
-import { bad, type Read, value } from '@rackwright/platform';
+import { invalid, type Read, valid } from '@rackwright/platform';
 import { unknownArguments } from '../steps/arguments.ts';
 import type { Step } from '../steps/step.ts';
 
@@ -20,18 +20,18 @@ export function readNumbers(
 ): Read<Readonly<Record<string, number>>> {
   const names = typedArguments.map(({ name = '' }) => name);
   const unknown = unknownArguments(given, names);
-  if (unknown !== undefined) return bad(unknown);
+  if (unknown !== undefined) return invalid(unknown);
   const numbers: Record<string, number> = {};
   for (const { name = '', type, defaultValue = '', minimum = 0n, maximum = 0n } of typedArguments) {
     const text = given[name] ?? defaultValue;
     const number = type === ArgumentType.DURATION ? secondsOf(text) : wholeOf(text);
     if (number === undefined || number < minimum || number > maximum) {
       const form = type === ArgumentType.DURATION ? 'a time as "90s", "5m" or "2h"' : 'a number';
-      return bad(`${name}: must be ${form} of ${minimum} to ${maximum}`);
+      return invalid(`${name}: must be ${form} of ${minimum} to ${maximum}`);
     }
     numbers[name] = number;
   }
-  return value(numbers);
+  return valid(numbers);
 }
 
 function secondsOf(text: string): number | undefined {

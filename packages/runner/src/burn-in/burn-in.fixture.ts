@@ -3,7 +3,7 @@
 import type { BurnIn } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { BurnInMachine } from '../machine/burn-in-machine.ts';
-import type { StepContext, StepEnd } from '../steps/step.ts';
+import type { StepContext, StepResult } from '../steps/step.ts';
 import { machine } from '../steps/steps.fixture.ts';
 import { knownResults } from './known-results.ts';
 
@@ -51,6 +51,6 @@ export function on(change: Partial<BurnInMachine>, more: Partial<StepContext> = 
 }
 
 /** The kept result. */
-export function keptOf({ result }: StepEnd): BurnIn | undefined {
+export function keptOf({ result }: StepResult): BurnIn | undefined {
   return 'observations' in result ? result.observations?.burnIn : undefined;
 }

@@ -5,11 +5,11 @@
 import { BurnInKind, burnInCpuStep, cleanSteps, counted } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import type { BurnInMachine } from '../machine/burn-in-machine.ts';
-import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import type { Step, StepContext, StepResult } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { TemperatureMonitor } from './heat.ts';
 import { knownResults, roundBytes } from './known-results.ts';
-import { endOf, type Finding, failedEnd, perSecond, stateText } from './result.ts';
+import { endOf, type Finding, failedResult, perSecond, stateText } from './result.ts';
 
 /** Interval between reports of progress, milliseconds. */
 const tellEveryMs = 1_000;
@@ -20,9 +20,9 @@ export const burnInCpu: Step = {
   description: cleanSteps[burnInCpuStep],
   run: async (context) => {
     const { burnIn } = context.machine;
-    if (burnIn === undefined) return failedEnd('unsupported', 'this machine cannot calculate');
+    if (burnIn === undefined) return failedResult('unsupported', 'this machine cannot calculate');
     const read = readNumbers(cleanSteps[burnInCpuStep], context.order.arguments);
-    if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
+    if (read.kind === 'bad') return failedResult('invalidArgument', read.problem);
     const { duration: seconds = 0, celsius_max: celsiusMax = 0 } = read.value;
     return await calculateAll(context, burnIn, seconds * 1_000, celsiusMax);
   },
@@ -47,7 +47,7 @@ async function calculateAll(
   machine: BurnInMachine,
   durationMs: number,
   celsiusMax: number,
-): Promise<StepEnd> {
+): Promise<StepResult> {
   const { clock, signal } = context;
   const startMs = clock.nowMs();
   const beganMs = clock.suspendAwareMs();
@@ -128,5 +128,5 @@ function tell(
   const threads = counted(found.threads.length, 'thread');
   const rounds = counted(roundsOf(found), 'round');
   const state = stateText(found.errors, heat);
-  context.progress(Math.min(99, percent), `${threads}, ${rounds}, ${state}`);
+  context.reportProgress(Math.min(99, percent), `${threads}, ${rounds}, ${state}`);
 }

@@ -56,7 +56,7 @@ export interface DiskFindings {
   loss: DeviceError['loss'];
 }
 
-export type DiskOutcome =
+export type DiskResult =
   | { readonly kind: 'worked'; readonly found: DiskFindings }
   /** Nothing was done to the disk, for that reason; `found` is empty. */
   | { readonly kind: 'notBegun'; readonly reason: string; readonly found: DiskFindings };
@@ -71,7 +71,7 @@ interface Work extends DiskTask {
 }
 
 /** Resolves also when the disk fails or the step is cancelled: with the findings until then. */
-export async function workDisk(context: StepContext, task: DiskTask): Promise<DiskOutcome> {
+export async function workDisk(context: StepContext, task: DiskTask): Promise<DiskResult> {
   const { target, held, limits } = task;
   const none = (): TransferTally => ({ bytes: 0, ms: 0 });
   const found: DiskFindings = {
@@ -81,7 +81,7 @@ export async function workDisk(context: StepContext, task: DiskTask): Promise<Di
   const totalBytes = 2 * sizes.reduce((sum, each) => sum + each, 0);
   const work: Work = { ...task, context, found, totalBytes, doneBytes: 0, reportedMs: 0 };
   try {
-    const may = await context.mayBegin();
+    const may = await context.requestBegin();
     if (may.kind === 'over') return { kind: 'notBegun', reason: may.reason, found };
     if (may.kind !== 'granted') return { kind: 'worked', found };
     await held.confirm();

@@ -152,7 +152,7 @@ test.each<[string, string, Change]>([
   [
     'an agent that does not let it begin',
     'cancelled',
-    { context: { mayBegin: async () => ({ kind: 'over', reason: 'the lease is over' }) } },
+    { context: { requestBegin: async () => ({ kind: 'over', reason: 'the lease is over' }) } },
   ],
 ])('the burn-in writes nothing: %s', async (_, type, change) => {
   addDisk('sda');

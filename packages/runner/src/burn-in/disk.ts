@@ -13,18 +13,18 @@ import { deviceIdentity, type HealthFacts } from '@rackwright/erasure';
 import { BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import type { FailedAttempt } from '@rackwright/results';
-import { type HeldTarget, holdTargets, releaseTargets } from '../erase/grip.ts';
+import { type HeldTarget, holdTargets, releaseTargets } from '../erase/held-targets.ts';
 import { seedProblem } from '../erase/on-devices.ts';
 import { prepareDevices } from '../erase/prepare.ts';
 import { Slots } from '../erase/slots.ts';
 import { findTargets, type Target } from '../erase/targets.ts';
 import type { DeviceListing } from '../machine/block-devices.ts';
 import { guardIdentity } from '../steps/guard.ts';
-import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import type { Step, StepContext, StepResult } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { type DiskFindings, type DiskLimits, workDisk } from './disk-work.ts';
 import { TemperatureMonitor } from './heat.ts';
-import { type BurnInPartInit, endOf, failedEnd, perSecond, stateText } from './result.ts';
+import { type BurnInPartInit, endOf, failedResult, perSecond, stateText } from './result.ts';
 
 /** Disks at work at the same time: each has transfers of its own in memory. */
 const disksAtOnceMax = 16;
@@ -34,27 +34,30 @@ export const burnInDisk: Step = {
   run: async (context) => {
     const { order, devices } = context;
     if (order.mode !== agent.StepMode.RUN) {
-      return failedEnd('invalidArgument', 'mode must be RUN: it always begins anew');
+      return failedResult('invalidArgument', 'mode must be RUN: it always begins anew');
     }
     const badSeed = seedProblem('challenge_seed', order.challengeSeed);
-    if (badSeed !== undefined) return failedEnd('invalidArgument', badSeed);
+    if (badSeed !== undefined) return failedResult('invalidArgument', badSeed);
     const read = readNumbers(cleanSteps[burnInDiskStep], order.arguments);
-    if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
+    if (read.kind === 'bad') return failedResult('invalidArgument', read.problem);
     const guard = await guardIdentity(context);
     if (guard.kind === 'failed') return guard.end;
-    const may = await context.mayBegin();
-    if (may.kind === 'aborted') return failedEnd('cancelled', 'cancelled before it began');
-    if (may.kind === 'over') return failedEnd('cancelled', `not begun: ${may.reason}`);
+    const may = await context.requestBegin();
+    if (may.kind === 'aborted') return failedResult('cancelled', 'cancelled before it began');
+    if (may.kind === 'over') return failedResult('cancelled', `not begun: ${may.reason}`);
     const prepared = await preparedAsPlanned(context);
     if (prepared.kind === 'failed') return prepared.end;
     const found = findTargets(order.devices, prepared.listing, 'overwrite');
-    if (found.kind === 'changed') return failedEnd('deviceChanged', found.differences.join('; '));
-    if (found.kind === 'none') return failedEnd('noDevices', 'the order names no disk to work');
-    const grips = await holdTargets(devices, found.targets, 'write');
+    if (found.kind === 'changed')
+      return failedResult('deviceChanged', found.differences.join('; '));
+    if (found.kind === 'none') return failedResult('noDevices', 'the order names no disk to work');
+    const heldTargets = await holdTargets(devices, found.targets, 'write');
     try {
-      return notHeld(grips) ?? (await workAll(context, grips.filter(isHeld), read.value));
+      return (
+        notHeld(heldTargets) ?? (await workAll(context, heldTargets.filter(isHeld), read.value))
+      );
     } finally {
-      await releaseTargets(grips);
+      await releaseTargets(heldTargets);
     }
   },
 };
@@ -64,42 +67,42 @@ async function preparedAsPlanned(
   context: StepContext,
 ): Promise<
   | { readonly kind: 'ready'; readonly listing: DeviceListing }
-  | { readonly kind: 'failed'; readonly end: StepEnd }
+  | { readonly kind: 'failed'; readonly end: StepResult }
 > {
   const present = await context.devices.list();
   const planned = findTargets(context.order.devices, present, 'overwrite');
   if (planned.kind === 'changed') {
-    const end = failedEnd('deviceChanged', planned.differences.join('; '));
+    const end = failedResult('deviceChanged', planned.differences.join('; '));
     return { kind: 'failed', end };
   }
   const prepared = await prepareDevices(context, present, 'write');
   if (prepared.kind === 'ready') return prepared;
-  return { kind: 'failed', end: failedEnd(prepared.type, prepared.message) };
+  return { kind: 'failed', end: failedResult(prepared.type, prepared.message) };
 }
 
-type HeldGrip = HeldTarget & { readonly kind: 'held' };
+type OpenTarget = HeldTarget & { readonly kind: 'held' };
 
-function isHeld(grip: HeldTarget): grip is HeldGrip {
-  return grip.kind === 'held';
+function isHeld(heldTarget: HeldTarget): heldTarget is OpenTarget {
+  return heldTarget.kind === 'held';
 }
 
 /** Why nothing begins: a disk that cannot be held. */
-function notHeld(grips: readonly HeldTarget[]): StepEnd | undefined {
-  const problems = grips.flatMap((grip) => {
-    if (grip.kind === 'held') return [];
-    const reason = grip.kind === 'refused' ? grip.reason : grip.error.message;
-    return [`${grip.target.identity} (${grip.target.device.name}): ${reason}`];
+function notHeld(heldTargets: readonly HeldTarget[]): StepResult | undefined {
+  const problems = heldTargets.flatMap((heldTarget) => {
+    if (heldTarget.kind === 'held') return [];
+    const reason = heldTarget.kind === 'refused' ? heldTarget.reason : heldTarget.error.message;
+    return [`${heldTarget.target.identity} (${heldTarget.target.device.name}): ${reason}`];
   });
   if (problems.length === 0) return undefined;
-  const refused = grips.some(({ kind }) => kind === 'refused');
-  return failedEnd(refused ? 'deviceRefused' : 'ioError', problems.join('; '));
+  const refused = heldTargets.some(({ kind }) => kind === 'refused');
+  return failedResult(refused ? 'deviceRefused' : 'ioError', problems.join('; '));
 }
 
 async function workAll(
   context: StepContext,
-  grips: readonly HeldGrip[],
+  heldTargets: readonly OpenTarget[],
   numbers: Readonly<Record<string, number>>,
-): Promise<StepEnd> {
+): Promise<StepResult> {
   const { duration = 0, share = 0, rate_min: rateMin = 0 } = numbers;
   const startMs = context.clock.nowMs();
   const heat = new TemperatureMonitor(context, context.machine.burnIn, numbers['celsius_max'] ?? 0);
@@ -107,9 +110,9 @@ async function workAll(
   const broken = new AbortController();
   const inner = { ...context, signal: AbortSignal.any([context.signal, broken.signal]) };
   const slots = new Slots(disksAtOnceMax);
-  const progress = new Progress(context, grips.length, heat);
+  const progress = new Progress(context, heldTargets.length, heat);
   const outcomes = await Promise.all(
-    grips.map(async ({ target, held }, index) => {
+    heldTargets.map(async ({ target, held }, index) => {
       try {
         return await slots.run(() =>
           workDisk(inner, { target, held, limits, tell: (done) => progress.tell(index, done) }),
@@ -124,11 +127,11 @@ async function workAll(
   if (broken.signal.aborted) throw broken.signal.reason;
   const notBegun = outcomes.find((each) => each?.kind === 'notBegun');
   if (notBegun?.kind === 'notBegun' && !outcomes.some((each) => (each?.found.errors ?? 0) > 0)) {
-    return failedEnd('cancelled', `not begun: ${notBegun.reason}`);
+    return failedResult('cancelled', `not begun: ${notBegun.reason}`);
   }
   const after = await context.devices.list();
   const leastRate = context.signal.aborted ? 0 : rateMin * 1_000_000;
-  const judged = grips.flatMap(({ target }, index) => {
+  const judged = heldTargets.flatMap(({ target }, index) => {
     const work = outcomes[index]?.found;
     return work === undefined ? [] : [judge(target, work, after, { heat, leastRate })];
   });
@@ -216,6 +219,6 @@ class Progress {
     const sum = this.#fractions.reduce((all, each) => all + each, 0);
     const errors = this.#errors.reduce((all, each) => all + each, 0);
     const percent = Math.min(99, Math.floor((100 * sum) / this.#fractions.length));
-    this.#context.progress(percent, `${done.text}, ${stateText(errors, this.#heat)}`);
+    this.#context.reportProgress(percent, `${done.text}, ${stateText(errors, this.#heat)}`);
   }
 }

@@ -32,7 +32,7 @@ async function burnSpoilt(spoil: (memory: Uint8Array) => void) {
     isSpoilt = true;
     for (const block of taken) spoil(block);
   };
-  return await burn({ allocate }, {}, { progress });
+  return await burn({ allocate }, {}, { reportProgress: progress });
 }
 
 test('sound memory passes, and is given back', async () => {

@@ -6,11 +6,11 @@
 import { BurnInKind, burnInMemoryStep, cleanSteps, counted } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import type { BurnInMachine, MemoryErrors } from '../machine/burn-in-machine.ts';
-import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import type { Step, StepContext, StepResult } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { TemperatureMonitor } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
-import { endOf, type Finding, failedEnd, perSecond, speedText, stateText } from './result.ts';
+import { endOf, type Finding, failedResult, perSecond, speedText, stateText } from './result.ts';
 
 const pageBytes = 4_096;
 /** The size of one allocation, bytes. */
@@ -24,9 +24,9 @@ export const burnInMemory: Step = {
   description: cleanSteps[burnInMemoryStep],
   run: async (context) => {
     const { burnIn } = context.machine;
-    if (burnIn === undefined) return failedEnd('unsupported', 'this machine has no free memory');
+    if (burnIn === undefined) return failedResult('unsupported', 'this machine has no free memory');
     const read = readNumbers(cleanSteps[burnInMemoryStep], context.order.arguments);
-    if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
+    if (read.kind === 'bad') return failedResult('invalidArgument', read.problem);
     return await workMemory(context, burnIn, read.value);
   },
 };
@@ -61,7 +61,7 @@ async function workMemory(
   context: StepContext,
   machine: BurnInMachine,
   numbers: Readonly<Record<string, number>>,
-): Promise<StepEnd> {
+): Promise<StepResult> {
   const { duration = 0, share = 0, corrected_max: correctedMax = 0 } = numbers;
   const { clock, order } = context;
   const startMs = clock.nowMs();
@@ -72,7 +72,7 @@ async function workMemory(
   if (blocks.length === 0) {
     const least = (leftBytesMin + blockBytes) / pieceBytesMax;
     const has = Math.floor(free / pieceBytesMax);
-    return failedEnd('unsupported', `${has} MiB of memory are free; ${least} MiB are needed`);
+    return failedResult('unsupported', `${has} MiB of memory are free; ${least} MiB are needed`);
   }
   const work: Work = {
     ...{ context, heat, blocks, bytes: blocks.length * blockBytes, durationMs: duration * 1_000 },
@@ -156,7 +156,7 @@ function tell(work: Work, total: Work['wrote'], action: string): void {
   const rate = total.ms === 0 ? '' : `, ${speedText(total.bytes, total.ms)}`;
   const mib = bytes / pieceBytesMax;
   const text = `${mib} MiB, pass ${passes + 1} ${action}${rate}, ${stateText(errors, heat)}`;
-  context.progress(Math.min(99, Math.floor(100 * fraction)), text);
+  context.reportProgress(Math.min(99, Math.floor(100 * fraction)), text);
 }
 
 /** The machine's counts meanwhile; undefined: it counts nothing. */

@@ -85,7 +85,9 @@ test('a burn-in waits for its slot at the agent, and outlasts a broken connectio
   const broken = (): ExchangeOutcome => ({ kind: 'broken', reason: 'reset' });
   const told: string[] = [];
   const progress = (_: number, text: string): void => void told.push(text);
-  const { end, asked } = await burn([carried()], {}, [wait, broken, done], { progress });
+  const { end, asked } = await burn([carried()], {}, [wait, broken, done], {
+    reportProgress: progress,
+  });
   expect(end.result.kind).toBe('complete');
   expect(asked).toHaveLength(4);
   expect(told.slice(0, 2)).toEqual(['waits for others', 'reset']);

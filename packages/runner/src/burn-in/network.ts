@@ -16,7 +16,7 @@ import {
   type BurnInPartInit,
   endOf,
   type Finding,
-  failedEnd,
+  failedResult,
   perSecond,
   speedText,
 } from './result.ts';
@@ -35,15 +35,15 @@ export const burnInNetwork: Step = {
     const { burnIn } = context.machine;
     const { exchange } = context;
     if (burnIn === undefined || exchange === undefined) {
-      return failedEnd('unsupported', 'this machine exchanges no bytes with an agent');
+      return failedResult('unsupported', 'this machine exchanges no bytes with an agent');
     }
     const read = readNumbers(cleanSteps[burnInNetworkStep], context.order.arguments);
-    if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
+    if (read.kind === 'bad') return failedResult('invalidArgument', read.problem);
     const startMs = context.clock.nowMs();
     const before = await burnIn.networkCards();
     const work = new Work(context, exchange, read.value);
     await work.run();
-    if (work.state.kind === 'refused') return failedEnd('exchangeFailed', work.state.reason);
+    if (work.state.kind === 'refused') return failedResult('exchangeFailed', work.state.reason);
     const cards = carriersOf(before, await burnIn.networkCards(), work.sent.bytes);
     const judged = judge(work, cards, read.value);
     const heat = new TemperatureMonitor(context, undefined, 0);
@@ -157,7 +157,7 @@ class Work {
             counted(this.errors, 'error'),
           ];
     const text = [...parts, ...waitsFor].join(', ');
-    this.#context.progress(Math.min(99, Math.floor(100 * fraction)), text);
+    this.#context.reportProgress(Math.min(99, Math.floor(100 * fraction)), text);
   }
 }
 

@@ -4,7 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BurnInKind, type BurnInPartSchema, counted } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import { boundText, type FailedAttempt } from '@rackwright/results';
-import type { StepContext, StepEnd } from '../steps/step.ts';
+import type { StepContext, StepResult } from '../steps/step.ts';
 import type { TemperatureMonitor } from './heat.ts';
 
 /** Disks in the report; those with findings before the others. */
@@ -20,7 +20,7 @@ export interface Finding {
   readonly text: string;
 }
 
-export interface BurnInEnd {
+export interface BurnInFindings {
   readonly kind: BurnInKind;
   readonly startMs: number;
   readonly parts: readonly BurnInPartInit[];
@@ -35,13 +35,13 @@ export interface BurnInEnd {
  * The end of the step: complete only without a problem. A cancelled step keeps a result only where
  * it has found something.
  */
-export function endOf({ clock, signal }: StepContext, ended: BurnInEnd): StepEnd {
+export function endOf({ clock, signal }: StepContext, ended: BurnInFindings): StepResult {
   const { kind, startMs, parts, heat, problems } = ended;
   const tooHot = heat.isTooHot ? [`the machine was too hot: ${heat.overText}`] : [];
   const found = [...problems, ...tooHot];
   const passed = found.length === 0;
   if (passed && signal.aborted) {
-    return failedEnd('cancelled', 'cancelled; no error was found until then');
+    return failedResult('cancelled', 'cancelled; no error was found until then');
   }
   const message = found.join('; ');
   const burnIn = {
@@ -59,7 +59,7 @@ export function endOf({ clock, signal }: StepContext, ended: BurnInEnd): StepEnd
   return { result: { kind: 'failed', type, message, observations } };
 }
 
-export function failedEnd(type: FailedAttempt['type'], message: string): StepEnd {
+export function failedResult(type: FailedAttempt['type'], message: string): StepResult {
   return { result: { kind: 'failed', type, message } };
 }
 

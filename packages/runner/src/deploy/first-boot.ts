@@ -10,7 +10,7 @@
 import { cloudConfigToCall, noCloudSeed, type Seed } from '@rackwright/disk-image';
 import { DeployProof, FirstBootFormat } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
-import { bad, type Read, value } from '@rackwright/platform';
+import { invalid, type Read, valid } from '@rackwright/platform';
 
 const ownKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);
 
@@ -25,7 +25,7 @@ export function firstBootOf(
   const url = urlToCall(proof, phoneHomeUrl);
   if (url.kind === 'bad') return url;
   const problem = url.value === undefined ? undefined : ownCall(firstBoot?.userData ?? '');
-  if (problem !== undefined) return bad(problem);
+  if (problem !== undefined) return invalid(problem);
   switch (format) {
     case FirstBootFormat.UNSPECIFIED:
     case FirstBootFormat.NO_CLOUD:
@@ -33,13 +33,13 @@ export function firstBootOf(
     case FirstBootFormat.CONFIG_DRIVE:
       return configDrive(deployment, url.value);
     default:
-      return bad(`deploy.first_boot.format: ${String(format)} is not known here`);
+      return invalid(`deploy.first_boot.format: ${String(format)} is not known here`);
   }
 }
 
 function withoutSeed(proof: DeployProof): Read<undefined> {
-  if (proof === DeployProof.POWER_ON) return value(undefined);
-  return bad(
+  if (proof === DeployProof.POWER_ON) return valid(undefined);
+  return invalid(
     'deploy.first_boot.format: without first-boot data the host cannot be told where to ' +
       'phone home; choose NoCloud, a config drive, or the proof POWER_ON',
   );
@@ -48,13 +48,13 @@ function withoutSeed(proof: DeployProof): Read<undefined> {
 function urlToCall(proof: DeployProof, phoneHomeUrl: string): Read<string | undefined> {
   switch (proof) {
     case DeployProof.POWER_ON:
-      return value(undefined);
+      return valid(undefined);
     case DeployProof.UNSPECIFIED:
     case DeployProof.PHONE_HOME:
-      if (phoneHomeUrl !== '') return value(phoneHomeUrl);
-      return bad('phone_home_url: the agent says no place where the host can phone home');
+      if (phoneHomeUrl !== '') return valid(phoneHomeUrl);
+      return invalid('phone_home_url: the agent says no place where the host can phone home');
     default:
-      return bad(`deploy.proof: ${String(proof)} is not known here`);
+      return invalid(`deploy.proof: ${String(proof)} is not known here`);
   }
 }
 
@@ -62,9 +62,9 @@ function noCloud(deployment: agent.Deployment, phoneHomeUrl: string | undefined)
   const { id: instanceId, hostName, deploy } = deployment;
   const { userData = '', metaData = {}, networkConfig = '' } = deploy?.firstBoot ?? {};
   const taken = Object.keys(metaData).find((key) => ownKeys.has(key));
-  if (taken !== undefined) return bad(`deploy.first_boot.meta_data: ${taken} is set by us`);
+  if (taken !== undefined) return invalid(`deploy.first_boot.meta_data: ${taken} is set by us`);
   const given = { metaData, userData, networkConfig };
-  return value(noCloudSeed({ instanceId, hostName, ...given, phoneHomeUrl }));
+  return valid(noCloudSeed({ instanceId, hostName, ...given, phoneHomeUrl }));
 }
 
 function configDrive(
@@ -73,7 +73,7 @@ function configDrive(
 ): Read<Seed> {
   const { userData = '', metaData: meta = {}, networkConfig = '' } = deploy?.firstBoot ?? {};
   if (networkConfig !== '') {
-    return bad(
+    return invalid(
       'deploy.first_boot.network_config: a config drive has none of cloud-init; choose NoCloud, ' +
         'or say it in the user data',
     );
@@ -88,7 +88,7 @@ function configDrive(
       ? {}
       : { vendorData: JSON.stringify({ 'cloud-init': cloudConfigToCall(url) }) }),
   };
-  return value(seed);
+  return valid(seed);
 }
 
 /** In cloud-init user data overrides our data: a call of its own would replace ours. */

@@ -15,7 +15,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { softwareImageTools } from '../linux/image-tools.ts';
 import { DeviceError } from '../machine/block-devices.ts';
-import type { StepContext, StepEnd } from '../steps/step.ts';
+import type { StepContext, StepResult } from '../steps/step.ts';
 import { guid, runStep } from '../steps/steps.fixture.ts';
 import {
   addDisk,
@@ -70,7 +70,7 @@ function fileOf(bytes: Uint8Array): MessageInitShape<typeof runner.ImageFileSche
   return { digest: `sha256:${sha256(bytes)}`, sizeBytes: BigInt(bytes.length) };
 }
 
-function write(change: Change = {}): Promise<StepEnd> {
+function write(change: Change = {}): Promise<StepResult> {
   const usual = softwareImageTools(nodeWebClient(), nodeClock(), callersHashes);
   const place: ImageTools = { ...usual, architecture: 'amd64', ...change.place };
   const file = fileOf(image);
@@ -95,7 +95,7 @@ function write(change: Change = {}): Promise<StepEnd> {
   ).end;
 }
 
-function writtenIn({ result }: StepEnd): agent.WrittenImage | undefined {
+function writtenIn({ result }: StepResult): agent.WrittenImage | undefined {
   if (result.kind === 'retryAfter') return undefined;
   return result.observations?.writtenImage;
 }
@@ -103,7 +103,7 @@ function writtenIn({ result }: StepEnd): agent.WrittenImage | undefined {
 /** What the agent is sent of a failure; the tests of the control plane are fed by it. */
 const sent: string[] = [];
 
-function keep(name: string, { result }: StepEnd): void {
+function keep(name: string, { result }: StepResult): void {
   const wire = resultToWire(boundResult(result));
   if (wire.case !== 'failed') throw new Error(`${name}: ${wire.case}`);
   sent.push(JSON.stringify([name, toJson(agent.FailedSchema, wire.value)]));
@@ -118,7 +118,7 @@ test('an image is written, grown, given its first boot, and read back', async ()
     deployment: {
       deploy: { firstBoot: { userData: '#cloud-config\n{}\n', metaData: { role: 'web' } } },
     },
-    context: { progress: (percent, text) => told.push(`${percent} ${text}`) },
+    context: { reportProgress: (percent, text) => told.push(`${percent} ${text}`) },
   });
   expect(end.result).toMatchObject({ kind: 'complete' });
   expect(writtenIn(end)).toMatchObject({
@@ -200,7 +200,7 @@ test.for<[string, Change, string, string]>([
   ],
   [
     'an agent that does not let it begin',
-    { context: { mayBegin: async () => ({ kind: 'over', reason: 'its time is over' }) } },
+    { context: { requestBegin: async () => ({ kind: 'over', reason: 'its time is over' }) } },
     'cancelled',
     'not begun: its time is over',
   ],

@@ -31,15 +31,15 @@ import {
 import { RerunClass, writeImageStep } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
-import { bad, type Read, value } from '@rackwright/platform';
+import { invalid, type Read, valid } from '@rackwright/platform';
 import type { FailedAttempt } from '@rackwright/results';
 import { withImageDisk } from '../linux/image-disk.ts';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { ImageFile } from '../provision/prepared-image.ts';
-import { type InstalledDisk, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
+import { type InstalledDisk, type ProvisionResult, provisionDisk } from '../provision/provision.ts';
 import { readingLimitsWhileWriting } from '../provision/web-source.ts';
 import { guardIdentity } from '../steps/guard.ts';
-import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import type { Step, StepContext, StepResult } from '../steps/step.ts';
 import { firstBootOf } from './first-boot.ts';
 import type { ImageTools } from './image-tools.ts';
 import { writtenImage } from './written.ts';
@@ -49,7 +49,7 @@ const entryDescription = 'Rackwright image';
 /** The delay before another try of an image that the agent did not serve. */
 const retryDelayMs = 10_000;
 
-type ProvisionFailed = Extract<ProvisionEnd, { readonly kind: 'failed' }>;
+type ProvisionFailed = Extract<ProvisionResult, { readonly kind: 'failed' }>;
 
 const failureTypes: {
   readonly [Fault in ProvisionFailed['fault']]: FailedAttempt['type'];
@@ -104,7 +104,7 @@ export function writeImage(tools: ImageTools): Step {
   };
 }
 
-async function run(context: StepContext, tools: ImageTools): Promise<StepEnd> {
+async function run(context: StepContext, tools: ImageTools): Promise<StepResult> {
   const wanted = readWanted(context);
   if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
   const { deployment, file } = wanted.value;
@@ -137,7 +137,7 @@ function strangerTo({ devices }: agent.RunStep, device: DeviceFacts): string | u
   return `disk ${deviceIdentity(device)} was not there when the host was inspected`;
 }
 
-async function provision(work: Work): Promise<ProvisionEnd> {
+async function provision(work: Work): Promise<ProvisionResult> {
   const { context, tools, device, image, deployment, seed, firmware } = work;
   const plan = {
     image,
@@ -150,9 +150,9 @@ async function provision(work: Work): Promise<ProvisionEnd> {
     unxz: tools.unxz,
     hashes: tools.hashes,
     limits: readingLimitsWhileWriting(tools.limits, () => hasBegun, context.signal),
-    mayBegin: async () => {
-      await context.stage(deviceIdentity(device), 'begun');
-      const may = await context.mayBegin();
+    requestBegin: async () => {
+      await context.recordStage(deviceIdentity(device), 'begun');
+      const may = await context.requestBegin();
       hasBegun = may.kind === 'granted';
       return may;
     },
@@ -179,11 +179,11 @@ function progressOf(context: StepContext, { name }: DeviceFacts) {
     const text = `${action} (${name})`;
     if (reported === `${percent} ${text}`) return;
     reported = `${percent} ${text}`;
-    context.progress(percent, text);
+    context.reportProgress(percent, text);
   };
 }
 
-async function completed(work: Work, installed: InstalledDisk): Promise<StepEnd> {
+async function completed(work: Work, installed: InstalledDisk): Promise<StepResult> {
   const { context, tools, device, file, firmware } = work;
   await tools.settle(device).catch((error: unknown) => {
     // The host is switched off and on next; nothing here depends on it.
@@ -221,7 +221,7 @@ async function bootEntry(
 function failureOf(
   { context, device, file, firmware }: Work,
   { fault, message, begun }: ProvisionFailed,
-): StepEnd {
+): StepResult {
   if (!begun && fault === 'unreachable' && !context.signal.aborted) {
     return {
       result: { kind: 'retryAfter', reason: 'fault', message, delayMs: retryDelayMs },
@@ -238,34 +238,35 @@ function failureOf(
 function readWanted(context: StepContext): Read<ImageOrder> {
   const { order, imageFile: file, imageEndpoint, phoneHomeUrl = '' } = context;
   const { deployment, mode } = order;
-  if (mode !== agent.StepMode.RUN) return bad('mode: an image can only be written, not checked');
-  if (deployment === undefined) return bad('deployment: is missing');
-  if (file === undefined) return bad('image_file: is missing');
-  if (imageEndpoint === '') return bad('the agent of this rack serves no images');
+  if (mode !== agent.StepMode.RUN)
+    return invalid('mode: an image can only be written, not checked');
+  if (deployment === undefined) return invalid('deployment: is missing');
+  if (file === undefined) return invalid('image_file: is missing');
+  if (imageEndpoint === '') return invalid('the agent of this rack serves no images');
   const image = imageOf(file);
   if (image.kind === 'bad') return image;
   const seed = firstBootOf(deployment, phoneHomeUrl);
   if (seed.kind === 'bad') return seed;
   const url = `http://${imageEndpoint}/v2/blobs/sha256/${image.value.sha256}`;
-  return value({ deployment, file, image: image.value, url, seed: seed.value });
+  return valid({ deployment, file, image: image.value, url, seed: seed.value });
 }
 
 function imageOf(file: runner.ImageFile): Read<ImageFile> {
   const sha256 = hexIn(file.digest);
-  if (sha256 === undefined) return bad('image_file.digest: must be sha256: and 64 hex digits');
+  if (sha256 === undefined) return invalid('image_file.digest: must be sha256: and 64 hex digits');
   const contentSha256 = hexIn(file.contentDigest);
   if (contentSha256 === undefined && file.contentDigest !== '') {
-    return bad('image_file.content_digest: must be sha256: and 64 hex digits');
+    return invalid('image_file.content_digest: must be sha256: and 64 hex digits');
   }
   const format = diskFormats.find((each) => each === file.format);
   if (format === undefined && file.format !== '') {
-    return bad(`image_file.format: must be one of ${diskFormats.join(', ')}`);
+    return invalid(`image_file.format: must be one of ${diskFormats.join(', ')}`);
   }
   const compression = compressions.find((each) => each === file.compression);
   if (compression === undefined && file.compression !== '') {
-    return bad(`image_file.compression: must be one of ${compressions.join(', ')}`);
+    return invalid(`image_file.compression: must be one of ${compressions.join(', ')}`);
   }
-  return value({
+  return valid({
     sha256,
     ...(file.sizeBytes === 0n ? {} : { sizeBytes: Number(file.sizeBytes) }),
     ...(format === undefined ? {} : { format }),
@@ -280,11 +281,11 @@ function hexIn(digest: string): string | undefined {
 }
 
 /** Before the first write (W3). */
-function failed(type: FailedAttempt['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepResult {
   return untouched({ result: { kind: 'failed', type, message } });
 }
 
-function untouched(end: StepEnd): StepEnd {
+function untouched(end: StepResult): StepResult {
   const { result } = end;
   return result.kind === 'failed' ? { ...end, result: { ...result, disksUntouched: true } } : end;
 }

@@ -7,7 +7,7 @@ import { methodToWire, plausibilityProblems, storageDeviceOf } from '@rackwright
 import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
-import type { DeviceStage, StepEnd } from '../steps/step.ts';
+import type { DeviceStage, StepResult } from '../steps/step.ts';
 import {
   addDisk,
   checkAfter,
@@ -42,7 +42,7 @@ async function plans(
   );
 }
 
-async function verifyAgain(verification = create(agent.VerificationSchema)): Promise<StepEnd> {
+async function verifyAgain(verification = create(agent.VerificationSchema)): Promise<StepResult> {
   const devices = await plans({ erasedSeed, certificate: 'erasureCertificates/c1', verification });
   const challengeSeed = new Uint8Array(32).fill(5);
   const order = { mode: agent.StepMode.CHECK, devices, challengeSeed };
@@ -86,7 +86,7 @@ test.each<[string, (stage: DeviceStage) => void, string, RegExp]>([
   const stage = async (identity: string, reached: DeviceStage) => {
     if (identity === 'S-sda') act(reached);
   };
-  const end = await run({ context: { stage } });
+  const end = await run({ context: { recordStage: stage } });
   expect(end.result).toMatchObject({ kind: 'failed', type });
   expect((end.result as { message: string }).message).toMatch(text);
   expect(end.evidence?.ofFailedStep).toBe(true);
@@ -109,7 +109,7 @@ test('the step reads again after the delay, and finds what has come back', async
   const progress = (_percent: number, text: string): void => {
     if (text.includes('S-sda') && text.includes('waits')) putBack('sda', 0);
   };
-  const end = await run({ order: { devices }, context: { progress } });
+  const end = await run({ order: { devices }, context: { reportProgress: progress } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'dataReturned' });
   expect((end.result as { message: string }).message).toMatch(
     /^1 of 2 devices is not proved erased: S-sda \(sda\): read again after 1 s: .*offset 0/,
@@ -154,7 +154,10 @@ test('the step stops waiting for a rereading when it is cancelled', async () => 
   const progress = (_percent: number, text: string): void => {
     if (text.includes('waits')) cancel.abort();
   };
-  const end = await run({ order: { devices }, context: { progress, signal: cancel.signal } });
+  const end = await run({
+    order: { devices },
+    context: { reportProgress: progress, signal: cancel.signal },
+  });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
 });
 

@@ -15,10 +15,16 @@ import * as agent from '@rackwright/messages/agent';
 import { pause } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
-import type { HeldTarget } from './grip.ts';
+import type { HeldTarget } from './held-targets.ts';
 import { applyMethod, bytesToWrite, challengeRegions } from './method.ts';
 import type { DeviceTask } from './on-devices.ts';
-import { cannotHold, type DeviceEnd, type DeviceResult, resultOf, unerased } from './outcome.ts';
+import {
+  cannotHold,
+  type DeviceResult,
+  type DeviceVerdict,
+  resultOf,
+  unerased,
+} from './outcome.ts';
 import { TransferPace } from './pace.ts';
 import { readAgain, readBack } from './read-back.ts';
 import type { Slots } from './slots.ts';
@@ -32,20 +38,20 @@ export interface EraseTask extends DeviceTask {
 
 /** Erases or checks one target. */
 export async function eraseDevice(context: StepContext, task: EraseTask): Promise<DeviceResult> {
-  const { grip, slots, logLinesMax } = task;
+  const { heldTarget, slots, logLinesMax } = task;
   const startMs = context.clock.nowMs();
-  if (grip.kind !== 'held' || grip.target.plan.kind !== 'erase') {
-    const end = grip.kind === 'failed' ? cannotHold(grip.error) : unerased(grip);
-    return await resultOf(context, grip.target, end, { startMs, logLinesMax });
+  if (heldTarget.kind !== 'held' || heldTarget.target.decision.kind !== 'erase') {
+    const end = heldTarget.kind === 'failed' ? cannotHold(heldTarget.error) : unerased(heldTarget);
+    return await resultOf(context, heldTarget.target, end, { startMs, logLinesMax });
   }
-  const work = startWork(context, task, grip, grip.target.plan.method);
+  const work = startWork(context, task, heldTarget, heldTarget.target.decision.method);
   let beganMs = startMs;
   const end = await slots.run(async () => {
     beganMs = context.clock.nowMs();
     return await handle(work);
   });
   const later = await rereadLater(work, end, slots);
-  return await resultOf(context, grip.target, later, { startMs: beganMs, logLinesMax, work });
+  return await resultOf(context, heldTarget.target, later, { startMs: beganMs, logLinesMax, work });
 }
 
 function startWork(
@@ -65,7 +71,7 @@ function startWork(
   };
 }
 
-async function handle(work: Work): Promise<DeviceEnd> {
+async function handle(work: Work): Promise<DeviceVerdict> {
   if (work.context.order.mode === agent.StepMode.CHECK) return { verdict: await readBack(work) };
   const failure = await erase(work);
   if (failure !== undefined) return { verdict: failure, erasingFailed: true };
@@ -78,15 +84,15 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
   const { identity } = work.target;
   try {
     stopIfCancelled(context);
-    await context.stage(identity, 'begun');
+    await context.recordStage(identity, 'begun');
     // The devices before it took hours: the permission of the order may be over (R11).
-    const may = await context.mayBegin();
+    const may = await context.requestBegin();
     if (may.kind === 'over') throw new DeviceError(`not begun: ${may.reason}`);
     stopIfCancelled(context);
     await held.confirm();
     await challengeRegions(work);
     work.challenged = true;
-    await context.stage(identity, 'challenged');
+    await context.recordStage(identity, 'challenged');
     context.crashPoint('runner.challenged');
     await held.confirm();
     await timed(
@@ -97,7 +103,7 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
       },
     );
     await held.confirm();
-    await context.stage(identity, 'erased');
+    await context.recordStage(identity, 'erased');
     context.crashPoint('runner.erased');
     return undefined;
   } catch (error) {
@@ -125,13 +131,13 @@ async function judge(work: Work): Promise<RecordedVerdict> {
     return { kind: 'switchedOff' };
   }
   const verdict = await readBack(work);
-  await context.stage(identity, 'verified');
+  await context.recordStage(identity, 'verified');
   context.crashPoint('runner.verified');
   return verdict;
 }
 
 /** Reads again after the delay that the plan asks for. Meanwhile its slot is free for others. */
-async function rereadLater(work: Work, end: DeviceEnd, slots: Slots): Promise<DeviceEnd> {
+async function rereadLater(work: Work, end: DeviceVerdict, slots: Slots): Promise<DeviceVerdict> {
   const { context, target } = work;
   const { rereadDelay } = target.devicePlan;
   const delayMs = rereadDelay === undefined ? 0 : durationMs(rereadDelay);

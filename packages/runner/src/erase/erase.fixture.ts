@@ -14,7 +14,7 @@ import { fileMachine } from '../linux/file-machine.ts';
 import type { BlockDevices, HeldDevice, OpenRegion } from '../machine/block-devices.ts';
 import { changed } from '../machine/held.fixture.ts';
 import { formatProgress } from '../steps/progress-text.ts';
-import type { DeviceStage, StepContext, StepEnd } from '../steps/step.ts';
+import type { DeviceStage, StepContext, StepResult } from '../steps/step.ts';
 import { eraseDevices } from './step.ts';
 
 export const clock = nodeClock();
@@ -73,7 +73,7 @@ export interface Change {
   afterPlan?: () => void;
 }
 
-export async function run(change: Change = {}): Promise<StepEnd & { stages: string[] }> {
+export async function run(change: Change = {}): Promise<StepResult & { stages: string[] }> {
   const devices = fileDisks(folder, clock);
   const decisions = decideScope((await devices.list()).devices);
   const order = create(agent.RunStepSchema, {
@@ -100,13 +100,13 @@ export async function run(change: Change = {}): Promise<StepEnd & { stages: stri
     log: quietLog,
     crashPoint: () => {},
     signal: new AbortController().signal,
-    progress: () => {},
-    stage: async (identity, stage) => {
+    reportProgress: () => {},
+    recordStage: async (identity, stage) => {
       stages.push(`${identity} ${stage}`);
     },
-    mayBegin: async () => ({ kind: 'granted' }),
+    requestBegin: async () => ({ kind: 'granted' }),
     verdictSwitchedOff: false,
-    output: () => {},
+    reportOutput: () => {},
     hostName: 'h',
     imageEndpoint: '',
     secretEnvironment: {},
@@ -116,7 +116,7 @@ export async function run(change: Change = {}): Promise<StepEnd & { stages: stri
   return { ...end, stages };
 }
 
-export function verdicts(end: StepEnd): (agent.VerdictKind | undefined)[] {
+export function verdicts(end: StepResult): (agent.VerdictKind | undefined)[] {
   return (end.evidence?.devices ?? []).map((outcome) => outcome.verdict);
 }
 
@@ -164,6 +164,6 @@ export function regionsAs(held: HeldDevice, change: (open: OpenRegion) => Partia
 }
 
 /** Empty where the step did not fail. */
-export function messageOf({ result }: StepEnd): string {
+export function messageOf({ result }: StepResult): string {
   return 'message' in result ? result.message : '';
 }

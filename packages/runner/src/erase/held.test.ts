@@ -258,7 +258,9 @@ test('every device is let go at the end, however the step ended', async () => {
   expect((await run({ context: { devices } })).result.kind).toBe('failed');
   expect(held.size).toBe(0);
   const stage = () => Promise.reject(new Error('the record is not safe'));
-  await expect(run({ context: { devices, stage } })).rejects.toThrow('the record is not safe');
+  await expect(run({ context: { devices, recordStage: stage } })).rejects.toThrow(
+    'the record is not safe',
+  );
   expect(held.size).toBe(0);
 });
 
@@ -294,7 +296,10 @@ test('a rereading that cannot read proves nothing, and does not call data back',
     isAgain ||= text.includes('waits');
   };
   const plans = create(agent.RunStepSchema, { devices: asked }).devices;
-  const end = await run({ order: { devices: plans }, context: { devices, progress } });
+  const end = await run({
+    order: { devices: plans },
+    context: { devices, reportProgress: progress },
+  });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
   expect(messageOf(end)).not.toContain('read again after');
 });
@@ -310,7 +315,7 @@ test('progress is reported for the whole step and for each device, in percent', 
   addDisk('sda', { discardSupported: false }, undefined, 8 * mib);
   const told: [number, string][] = [];
   const progress = (percent: number, text: string): void => void told.push([percent, text]);
-  await run({ context: { progress } });
+  await run({ context: { reportProgress: progress } });
   expect(told.at(-1)).toEqual([100, 'S-sda: 100 %, done']);
   for (const [percent, text] of told) {
     expect(text).toMatch(new RegExp(`^S-sda: ${percent} %, `));

@@ -5,8 +5,8 @@ import { borrowTransfers, splitSpans, writeZeros } from './transfers.ts';
 import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
 import {
   progressReporter,
+  reportProgress,
   stopIfCancelled,
-  tellProgress,
   transferGateOf,
   type Work,
 } from './work.ts';
@@ -22,7 +22,7 @@ export function discardPieceBytes({ discardGranularityBytes = 1 }: Region): numb
 
 /** Writes the challenge of every region and reads it back. Rejects with `DeviceError`. */
 export async function challengeRegions(work: Work): Promise<void> {
-  tellProgress(work, 'challenge');
+  reportProgress(work, 'challenge');
   const memory = borrowTransfers();
   try {
     for (const [open, challenge] of pairRegions(work.held, work.challenges)) {
@@ -72,7 +72,7 @@ async function eraseBy(work: Work): Promise<void> {
     case 'nvmeFormatCrypto':
     case 'nvmeFormat': {
       const mode = method === 'nvmeFormatCrypto' ? 'crypto' : 'userData';
-      tellProgress(work, method);
+      reportProgress(work, method);
       stopIfCancelled(context);
       log.push(...(await held.nvmeFormat(mode)));
       return;
@@ -82,7 +82,7 @@ async function eraseBy(work: Work): Promise<void> {
     case 'sanitizeOverwrite':
     case 'ataSecurityErase':
     case 'ataEnhancedErase':
-      tellProgress(work, method);
+      reportProgress(work, method);
       stopIfCancelled(context);
       log.push(...(await held.eraseItself(method)));
       return;
@@ -106,7 +106,7 @@ async function discardRegion(
   { region, spans }: RegionChallenge,
 ): Promise<void> {
   const transferGate = transferGateOf(work);
-  tellProgress(work, 'discard');
+  reportProgress(work, 'discard');
   for (const { offset, length } of splitSpans(spans, discardPieceBytes(region))) {
     await transferGate();
     work.log.push(...(await open.discard(offset, length)));
@@ -128,10 +128,10 @@ async function overwrite(
   open: OpenRegion,
   { region, spans }: RegionChallenge,
 ): Promise<void> {
-  const tell = progressReporter(work, work.method);
+  const onBytes = progressReporter(work, work.method);
   await writeZeros(open, spans, transferGateOf(work), (bytes) => {
     work.bytesWritten += bytes;
-    tell(bytes);
+    onBytes(bytes);
   });
   await open.flush();
   work.log.push(`${region.name}: ${bytesOf(spans)} bytes overwritten with zeros`);

@@ -30,8 +30,8 @@ import * as agent from '@rackwright/messages/agent';
 import type { Complete, FailedAttempt, RetryAfter } from '@rackwright/results';
 import type { DeviceAccess, DeviceListing } from '../machine/block-devices.ts';
 import { type GuardPassed, guardIdentity } from '../steps/guard.ts';
-import type { StepContext, StepEnd } from '../steps/step.ts';
-import { type HeldTarget, holdTargets, releaseTargets } from './grip.ts';
+import type { StepContext, StepResult } from '../steps/step.ts';
+import { type HeldTarget, holdTargets, releaseTargets } from './held-targets.ts';
 import type { DeviceResult } from './outcome.ts';
 import { type DiskPreparation, prepareDevices } from './prepare.ts';
 import { Slots } from './slots.ts';
@@ -46,7 +46,7 @@ const evidenceLogLinesMax = 160;
 const busyDelayMs = 30_000;
 
 export interface DeviceTask {
-  readonly grip: HeldTarget;
+  readonly heldTarget: HeldTarget;
   /** The device's share of the log lines that one step's evidence may hold. */
   readonly logLinesMax: number;
   readonly progress: DeviceProgress;
@@ -65,7 +65,7 @@ export interface DevicesStep {
 }
 
 /** Runs a step over the devices of its order. */
-export async function runOnDevices(context: StepContext, step: DevicesStep): Promise<StepEnd> {
+export async function runOnDevices(context: StepContext, step: DevicesStep): Promise<StepResult> {
   const malformed = malformedOrder(context.order) ?? step.malformed?.(context.order);
   if (malformed !== undefined) return failed('invalidArgument', malformed);
   const guard = await guardIdentity(context);
@@ -81,11 +81,11 @@ export async function runOnDevices(context: StepContext, step: DevicesStep): Pro
     return failed('noDevices', 'the order names no device to erase');
   }
   const targets = found.kind === 'none' ? [] : found.targets;
-  const grips = await holdTargets(context.devices, targets, step.access);
+  const heldTargets = await holdTargets(context.devices, targets, step.access);
   try {
-    return await runHeld(context, step, guard, grips, prepared.done);
+    return await runHeld(context, step, guard, heldTargets, prepared.done);
   } finally {
-    await releaseTargets(grips);
+    await releaseTargets(heldTargets);
   }
 }
 
@@ -93,15 +93,15 @@ async function runHeld(
   context: StepContext,
   step: DevicesStep,
   guard: GuardPassed,
-  grips: readonly HeldTarget[],
+  heldTargets: readonly HeldTarget[],
   prepared: ReadonlyMap<string, DiskPreparation>,
-): Promise<StepEnd> {
-  const busy = await busyTargets(grips);
+): Promise<StepResult> {
+  const busy = await busyTargets(heldTargets);
   if (busy.length > 0) return { result: waitFor(busy) };
-  const targets = grips.map(({ target }) => target);
+  const targets = heldTargets.map(({ target }) => target);
   context.log.info({ devices: targets.map(describeTarget).join(', ') }, 'the devices are held');
   context.crashPoint('runner.begun');
-  const results = await handleAll(context, step, grips);
+  const results = await handleAll(context, step, heldTargets);
   const after = await context.devices.list();
   const result = resultOf(context, results, lossAfter(context.order, after, step));
   const evidence: MessageInitShape<typeof agent.StepEvidenceSchema> = {
@@ -141,12 +141,12 @@ function healthOf(
 }
 
 /** Devices that are still at work on their own, with their activity: they cannot be used yet. */
-async function busyTargets(grips: readonly HeldTarget[]): Promise<string[]> {
+async function busyTargets(heldTargets: readonly HeldTarget[]): Promise<string[]> {
   const busy: string[] = [];
-  for (const grip of grips) {
-    if (grip.kind !== 'held') continue;
-    const { device, identity } = grip.target;
-    const work = await grip.held.ownWork();
+  for (const heldTarget of heldTargets) {
+    if (heldTarget.kind !== 'held') continue;
+    const { device, identity } = heldTarget.target;
+    const work = await heldTarget.held.ownWork();
     if (work?.kind === 'running') busy.push(`${identity} (${device.name}): ${work.text}`);
   }
   return busy;
@@ -177,26 +177,26 @@ export function seedProblem(name: string, { length }: Uint8Array): string | unde
 async function handleAll(
   outer: StepContext,
   step: DevicesStep,
-  grips: readonly HeldTarget[],
+  heldTargets: readonly HeldTarget[],
 ): Promise<DeviceResult[]> {
   const broken = new AbortController();
   const context = { ...outer, signal: AbortSignal.any([outer.signal, broken.signal]) };
-  const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / grips.length));
+  const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / heldTargets.length));
   const slots = new Slots(erasuresAtOnceMax);
-  const fractions = grips.map(() => 0);
-  const weights = grips.map(({ target }) => Math.max(target.device.sizeBytes, 1));
+  const fractions = heldTargets.map(() => 0);
+  const weights = heldTargets.map(({ target }) => Math.max(target.device.sizeBytes, 1));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   const results = await Promise.all(
-    grips.map(async (grip, index): Promise<DeviceResult | undefined> => {
+    heldTargets.map(async (heldTarget, index): Promise<DeviceResult | undefined> => {
       const progress: DeviceProgress = (fraction, action) => {
         fractions[index] = fraction;
         const done = fractions.reduce((sum, each, at) => sum + each * (weights[at] ?? 0), 0);
         const percent = Math.floor((100 * done) / total);
         const own = Math.floor(100 * fraction);
-        context.progress(percent, `${grip.target.identity}: ${own} %, ${action}`);
+        context.reportProgress(percent, `${heldTarget.target.identity}: ${own} %, ${action}`);
       };
       try {
-        const result = await step.handle(context, { grip, logLinesMax, progress, slots });
+        const result = await step.handle(context, { heldTarget, logLinesMax, progress, slots });
         progress(1, 'done');
         return result;
       } catch (error) {
@@ -265,10 +265,10 @@ function verdictText({ verdict }: DeviceResult): string {
 }
 
 function describeTarget(target: Target): string {
-  const how = target.plan.kind === 'erase' ? target.plan.method : 'refused';
+  const how = target.decision.kind === 'erase' ? target.decision.method : 'refused';
   return `${target.identity} (${target.device.name}) ${how}`;
 }
 
-function failed(type: FailedAttempt['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepResult {
   return { result: { kind: 'failed', type, message } };
 }

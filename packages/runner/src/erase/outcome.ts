@@ -13,7 +13,7 @@ import * as agent from '@rackwright/messages/agent';
 import { boundText } from '@rackwright/results';
 import { DeviceError, type DeviceLoss, type HeldDevice } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
-import type { HeldTarget } from './grip.ts';
+import type { HeldTarget } from './held-targets.ts';
 import type { Target } from './targets.ts';
 import { messageOf, type RegionChallenge } from './verify.ts';
 import type { Work } from './work.ts';
@@ -36,7 +36,7 @@ export interface DeviceResult {
 }
 
 /** How the work on one device ended. */
-export interface DeviceEnd {
+export interface DeviceVerdict {
   readonly verdict: RecordedVerdict;
   readonly erasingFailed?: boolean;
   readonly returned?: boolean;
@@ -52,13 +52,13 @@ export interface ResultParts {
 }
 
 /** The end of a target that is not to be touched. */
-export function unerased(grip: HeldTarget): DeviceEnd {
-  const reason = grip.kind === 'refused' ? grip.reason : 'the plan names no method';
+export function unerased(heldTarget: HeldTarget): DeviceVerdict {
+  const reason = heldTarget.kind === 'refused' ? heldTarget.reason : 'the plan names no method';
   return { verdict: { kind: 'unverified', reason: `not erased: ${reason}` } };
 }
 
 /** The end of a target that could not be held. */
-export function cannotHold({ message, loss }: DeviceError): DeviceEnd {
+export function cannotHold({ message, loss }: DeviceError): DeviceVerdict {
   const verdict = { kind: 'unverified' as const, reason: `not erased: ${message}` };
   return { verdict, erasingFailed: true, loss };
 }
@@ -67,10 +67,10 @@ export function cannotHold({ message, loss }: DeviceError): DeviceEnd {
 export async function resultOf(
   { clock }: StepContext,
   target: Target,
-  { verdict: found, erasingFailed = false, returned = false, loss: held }: DeviceEnd,
+  { verdict: found, erasingFailed = false, returned = false, loss: held }: DeviceVerdict,
   { startMs, logLinesMax, work }: ResultParts,
 ): Promise<DeviceResult> {
-  const { plan, device, identity, devicePlan } = target;
+  const { decision: plan, device, identity, devicePlan } = target;
   const loss = held ?? work?.loss;
   const verdict = loss === undefined ? await explained(found, work?.held) : found;
   const log = work === undefined ? [] : [...work.log, ...(await deviceLog(work.held))];

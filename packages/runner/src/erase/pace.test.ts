@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { durationText, TransferPace } from './pace.ts';
+import { roundedDurationText, TransferPace } from './pace.ts';
 
 function paced(totalBytes: number) {
   const clock = { nowMs: 1_000 };
@@ -55,5 +55,5 @@ test.each([
   [3_540_001, '1 h'],
   [7_320_000, '2 h 2 min'],
 ])('%d ms are told as %s', (ms, text) => {
-  expect(durationText(ms)).toBe(text);
+  expect(roundedDurationText(ms)).toBe(text);
 });

@@ -36,7 +36,7 @@ export class TransferPace {
     if (elapsedMs < settleMs || this.#bytes === 0) return '';
     const bytesPerMs = this.#bytes / elapsedMs;
     const leftMs = Math.max(0, this.#totalBytes - this.#bytes) / bytesPerMs;
-    return `${speedText(bytesPerMs)}, ${durationText(leftMs)} left`;
+    return `${speedText(bytesPerMs)}, ${roundedDurationText(leftMs)} left`;
   }
 }
 
@@ -48,7 +48,7 @@ function speedText(bytesPerMs: number): string {
 }
 
 /** "31 h 2 min", "5 min", "40 s". */
-export function durationText(ms: number): string {
+export function roundedDurationText(ms: number): string {
   const seconds = Math.ceil(ms / 1_000);
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.ceil(seconds / 60);

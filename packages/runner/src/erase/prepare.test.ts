@@ -45,9 +45,13 @@ async function order(
 async function prepared(
   on: BlockDevices,
   asked: agent.RunStep,
-  mayBegin: StepContext['mayBegin'] = async () => ({ kind: 'granted' }),
+  mayBegin: StepContext['requestBegin'] = async () => ({ kind: 'granted' }),
 ) {
-  return await prepareDevices({ devices: on, order: asked, mayBegin }, await on.list(), 'write');
+  return await prepareDevices(
+    { devices: on, order: asked, requestBegin: mayBegin },
+    await on.list(),
+    'write',
+  );
 }
 
 test('a hidden area is shown, and the larger disk counts as the planned one', async () => {
@@ -58,7 +62,7 @@ test('a hidden area is shown, and the larger disk counts as the planned one', as
   expect(ready.done.get('S-sda')).toEqual({ dismantled: [], hiddenBytesRemoved: BigInt(mib) });
   const found = findTargets(asked.devices, ready.listing);
   if (found.kind !== 'targets') throw new Error(JSON.stringify(found));
-  expect(found.targets.map(({ device, plan }) => [device.sizeBytes, plan.kind])).toEqual([
+  expect(found.targets.map(({ device, decision: plan }) => [device.sizeBytes, plan.kind])).toEqual([
     [2 * mib, 'erase'],
   ]);
 });
@@ -71,7 +75,7 @@ test('the step leaves a hidden area alone in a check and where it may not be rem
     if (ready.kind === 'failed') throw new Error(ready.message);
     const found = findTargets(asked.devices, ready.listing);
     if (found.kind !== 'targets') throw new Error(JSON.stringify(found));
-    expect(found.targets[0]?.plan).toMatchObject({ kind: 'refused' });
+    expect(found.targets[0]?.decision).toMatchObject({ kind: 'refused' });
     expect(readFileSync(join(folder, 'sda.json'), 'utf8')).toBe(before);
   }
 });

@@ -50,7 +50,11 @@ interface UnpreparedDisk {
  * compared with the order.
  */
 export async function prepareDevices(
-  { devices, order, mayBegin }: Pick<StepContext, 'devices' | 'order' | 'mayBegin'>,
+  {
+    devices,
+    order,
+    requestBegin: mayBegin,
+  }: Pick<StepContext, 'devices' | 'order' | 'requestBegin'>,
   listing: DeviceListing,
   access: DeviceAccess,
 ): Promise<PreparedDevice> {

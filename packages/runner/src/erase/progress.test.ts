@@ -33,7 +33,7 @@ test('progress is reported at the start, at the first transfer, then once a seco
   const progress = (percent: number, text: string): void => {
     if (text.includes('overwrite')) told.push({ atMs: nowMs, percent });
   };
-  await run({ context: { devices, clock: slow, progress } });
+  await run({ context: { devices, clock: slow, reportProgress: progress } });
   const [start, ...later] = told;
   expect(start).toEqual({ atMs: 0, percent: 0 });
   expect(later.length).toBeGreaterThan(2);
@@ -53,7 +53,7 @@ test('an erasure that takes hours inside the disk is announced before it begins'
     },
   }));
   const progress = (_percent: number, text: string): void => void told.push(text);
-  await run({ context: { devices, progress } });
+  await run({ context: { devices, reportProgress: progress } });
   expect(toldBefore).toContain('nvmeFormat');
 });
 

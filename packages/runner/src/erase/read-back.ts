@@ -84,11 +84,11 @@ async function readPlans(
       ...{ method, challengeProved: work.challenged, memory },
       transferGate: transferGateOf(work),
       // Includes the bytes of an incomplete reading: they show how fast the device is.
-      tell: (bytes) => {
+      onBytesRead: (bytes) => {
         work.bytesOfReadings += bytes;
         report(bytes);
       },
-      failed: (error) => {
+      onDeviceError: (error) => {
         countError(work, 'read');
         work.loss ??= error.loss;
       },

@@ -55,11 +55,11 @@ test('the step erases by overwrite, discard and format, and proves each', async 
 test('the step asks before it writes to a device, and writes to none without a yes', async () => {
   for (const name of ['sda', 'sdb', 'sdc', 'sdd', 'sde', 'sdf']) addDisk(name, {}, [name]);
   let asked = 0;
-  const mayBegin: StepContext['mayBegin'] = async () => {
+  const mayBegin: StepContext['requestBegin'] = async () => {
     asked += 1;
     return asked <= 4 ? { kind: 'granted' } : { kind: 'over', reason: 'its time is over' };
   };
-  const end = await run({ context: { mayBegin } });
+  const end = await run({ context: { requestBegin: mayBegin } });
   expect(asked).toBe(6);
   expect(end.result).toMatchObject({
     kind: 'failed',
@@ -314,7 +314,7 @@ test('the step never writes to a disk that is put in the place of one that waits
   const stage = async (identity: string, reached: DeviceStage) => {
     if (identity === 'S-sda' && reached === 'begun') swap('sdt', 'FOREIGN');
   };
-  const end = await run({ context: { stage } });
+  const end = await run({ context: { recordStage: stage } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged' });
   expect(image('sdt')).toEqual(Buffer.alloc(2 * mib, 'PATTERN!'));
   expect(deviceLog('sdt').filter(({ kind }) => kind !== 'open')).toEqual([]);
@@ -330,7 +330,7 @@ test.each<[DeviceStage, string]>([
   const stage = async (_identity: string, reached: DeviceStage) => {
     if (reached === at) rmSync(join(folder, 'sda.json'));
   };
-  const end = await run({ context: { stage } });
+  const end = await run({ context: { recordStage: stage } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceVanished' });
   expect(end.evidence?.devices?.[0]).toMatchObject({ loss: agent.DeviceLoss.VANISHED });
   expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED]);
@@ -342,7 +342,7 @@ test('a cancelled overwrite stops', async () => {
   const stage = async (_identity: string, reached: DeviceStage) => {
     if (reached === 'challenged') cancel.abort();
   };
-  const end = await run({ context: { signal: cancel.signal, stage } });
+  const end = await run({ context: { signal: cancel.signal, recordStage: stage } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
   expect(image('sda').includes('PATTERN!')).toBe(true);
   expect(deviceLog('sda').some(({ kind }) => kind === 'zero')).toBe(false);
@@ -354,7 +354,7 @@ test('a format that is cancelled once its challenge is written never begins', as
   const stage = async (_identity: string, reached: DeviceStage) => {
     if (reached === 'challenged') cancel.abort();
   };
-  const end = await run({ context: { signal: cancel.signal, stage } });
+  const end = await run({ context: { signal: cancel.signal, recordStage: stage } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
   expect(deviceLog('nvme0').some(({ kind }) => kind === 'format')).toBe(false);
   expect(image('nvme0').includes('PATTERN!')).toBe(true);
@@ -377,7 +377,7 @@ test('nothing more is written by a step that a fault of no device has ended', as
   const stage = async (identity: string, reached: DeviceStage) => {
     if (identity === 'S-sdb' && reached === 'challenged') throw new Error('the record is not safe');
   };
-  await expect(run({ context: { stage } })).rejects.toThrow('the record is not safe');
+  await expect(run({ context: { recordStage: stage } })).rejects.toThrow('the record is not safe');
   const acts = deviceLog('sda').length;
   await new Promise((resolve) => {
     setTimeout(resolve, 200);

@@ -22,7 +22,7 @@ export const eraseDevicesMetadata: Step = {
 async function erase(context: StepContext, task: DeviceTask): Promise<DeviceResult> {
   const { arguments: stepArguments, challengeSeed } = context.order;
   const lastProgress = parseProgress(stepArguments['lastProgress'] ?? '', challengeSeed);
-  const stage = lastProgress.get(task.grip.target.identity);
+  const stage = lastProgress.get(task.heldTarget.target.identity);
   const challengeProved = stage !== undefined && stage !== 'begun';
   return await eraseDevice(context, { ...task, challengeProved });
 }

@@ -28,7 +28,7 @@ export interface Target {
   /** The device at present: kernel names are those of this boot. */
   readonly device: DeviceFacts;
   readonly identity: string;
-  readonly plan: { readonly kind: 'erase'; readonly method: ErasureMethod } | RefusedPlan;
+  readonly decision: { readonly kind: 'erase'; readonly method: ErasureMethod } | RefusedPlan;
   /** The kind of its reading. */
   readonly verification: Verification;
   /** Its part of the order. */
@@ -80,7 +80,7 @@ export function findTargets(
     targets.push({
       device,
       identity,
-      plan: planFor(device, own, method),
+      decision: planFor(device, own, method),
       verification,
       devicePlan,
     });
@@ -110,7 +110,7 @@ function planFor(
   device: DeviceFacts,
   all: readonly DeviceFacts[],
   method: ErasureMethod | undefined,
-): Target['plan'] {
+): Target['decision'] {
   const policy = {
     // That the order names the device is the permission.
     usb: 'erase' as const,

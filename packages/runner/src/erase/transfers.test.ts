@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { discardPieceBytes } from './method.ts';
-import { durationText, TransferPace } from './pace.ts';
+import { roundedDurationText, TransferPace } from './pace.ts';
 import { Slots } from './slots.ts';
 import { inFlight, splitSpans, transfersInFlight } from './transfers.ts';
 
@@ -119,5 +119,5 @@ test.each([
   [3_600_000, '1 h'],
   [3_660_000, '1 h 1 min'],
 ])('%d ms are shown as %s', (ms, text) => {
-  expect(durationText(ms)).toBe(text);
+  expect(roundedDurationText(ms)).toBe(text);
 });

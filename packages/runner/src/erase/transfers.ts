@@ -58,12 +58,12 @@ export async function writeZeros(
   open: OpenRegion,
   spans: Iterable<ByteSpan>,
   transferGate: TransferGate,
-  tell: (bytes: number) => void,
+  onBytes: (bytes: number) => void,
 ): Promise<void> {
   await inFlight(splitSpans(spans, streamBytesMax), async ({ offset, length }) => {
     await transferGate();
     await open.writeZeros(offset, length);
-    tell(length);
+    onBytes(length);
     return true;
   });
 }

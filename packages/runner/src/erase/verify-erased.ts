@@ -38,18 +38,18 @@ function malformed(order: agent.RunStep): string | undefined {
 }
 
 async function verify(context: StepContext, task: DeviceTask): Promise<DeviceResult> {
-  const { grip, logLinesMax, slots, progress } = task;
-  const { target } = grip;
+  const { heldTarget, logLinesMax, slots, progress } = task;
+  const { target } = heldTarget;
   const startMs = context.clock.nowMs();
-  if (grip.kind !== 'held' || target.plan.kind !== 'erase') {
-    const end = grip.kind === 'failed' ? cannotHold(grip.error) : unerased(grip);
+  if (heldTarget.kind !== 'held' || target.decision.kind !== 'erase') {
+    const end = heldTarget.kind === 'failed' ? cannotHold(heldTarget.error) : unerased(heldTarget);
     return await resultOf(context, target, end, { startMs, logLinesMax });
   }
-  const { method } = target.plan;
+  const { method } = target.decision;
   const same = planDevice(target, method, target.devicePlan.erasedSeed);
   const others = newBlocks(planDevice(target, method, context.order.challengeSeed));
   const work: Work = {
-    ...{ context, target, held: grip.held, method, challenges: same, progress },
+    ...{ context, target, held: heldTarget.held, method, challenges: same, progress },
     pace: new TransferPace(context.clock, bytesToRead(same) + bytesToRead(others)),
     ...{ log: [], errors: {}, bytesWritten: 0, methodMs: 0, loss: undefined },
     ...noReadings,

@@ -114,9 +114,9 @@ export interface ReadBackParts {
   readonly memory: ReadMemory;
   readonly transferGate: TransferGate;
   /** Called with the bytes of each completed read. */
-  readonly tell: (bytes: number) => void;
+  readonly onBytesRead: (bytes: number) => void;
   /** Called with each error of the device. */
-  readonly failed: (error: DeviceError) => void;
+  readonly onDeviceError: (error: DeviceError) => void;
 }
 
 /** Bytes that reading back a device takes. */
@@ -158,7 +158,7 @@ async function judgeRegion(
   open: OpenRegion,
   device: DeviceFacts,
   challenge: RegionChallenge,
-  { method, challengeProved, memory, transferGate, tell, failed }: ReadBackParts,
+  { method, challengeProved, memory, transferGate, onBytesRead, onDeviceError }: ReadBackParts,
 ): Promise<Verdict> {
   const deallocatedByte = device.nvme?.deallocatedByte;
   const reader = startVerdict({
@@ -171,10 +171,10 @@ async function judgeRegion(
   const take = (offset: number, read: Uint8Array | Error): boolean => {
     if (read instanceof Error) {
       const error = deviceErrorOf(read);
-      failed(error);
+      onDeviceError(error);
       return reader.add({ kind: 'ioError', offset, message: error.message });
     }
-    tell(read.length);
+    onBytesRead(read.length);
     for (let at = 0; at < read.length; at += chunkBytesMax) {
       const bytes = read.subarray(at, at + chunkBytesMax);
       if (!reader.add({ kind: 'block', offset: offset + at, bytes })) return false;

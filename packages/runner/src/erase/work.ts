@@ -39,7 +39,7 @@ export const noReadings = { verifyMs: 0, readings: 0, bytesOfReadings: 0 } as co
 /** Between two looks at the kernel while transfers go on, milliseconds. */
 const presentEveryMs = 3_000;
 /** Interval between reports of progress, milliseconds. */
-const tellEveryMs = 1_000;
+const progressIntervalMs = 1_000;
 
 /** Before each transfer: the step still goes on, and, every few seconds, the device is there. */
 export function transferGateOf({ context, held }: Work): TransferGate {
@@ -67,19 +67,19 @@ function every({ clock }: StepContext, intervalMs: number): () => boolean {
 /** Counts bytes and reports the progress at intervals. */
 export function progressReporter(work: Work, action: string): (bytes: number) => void {
   const { context, pace } = work;
-  const isDue = every(context, tellEveryMs);
+  const isDue = every(context, progressIntervalMs);
   let isFirst = true;
-  tellProgress(work, action);
+  reportProgress(work, action);
   return (bytes) => {
     pace.add(bytes);
     if (!isDue() && !isFirst) return;
     isFirst = false;
-    tellProgress(work, action);
+    reportProgress(work, action);
   };
 }
 
 /** Reports the present activity and, as far as it is known, the speed. */
-export function tellProgress({ pace, progress }: Work, action: string): void {
+export function reportProgress({ pace, progress }: Work, action: string): void {
   progress(pace.fraction, [action, pace.text()].filter((part) => part !== '').join(', '));
 }
 

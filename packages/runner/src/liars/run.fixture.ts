@@ -20,7 +20,7 @@ import { switchOffFileDisks } from '../linux/file-disk-undo.ts';
 import { type DiskMemory, fileDisks } from '../linux/file-disks.ts';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
-import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import type { Step, StepContext, StepResult } from '../steps/step.ts';
 import { devicesWithout, type LabCheck, stepWithout } from '../steps/without-checks.ts';
 
 const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
@@ -152,7 +152,7 @@ async function runStep(
   devices: BlockDevices,
   clock: Clock,
   { change, without }: Site,
-): Promise<StepEnd> {
+): Promise<StepResult> {
   return await stepWithout(step, without).run({
     operationId: 'u/1/1/1',
     order,
@@ -162,11 +162,11 @@ async function runStep(
     log: quietLog,
     crashPoint: () => {},
     signal: new AbortController().signal,
-    progress: () => {},
-    stage: async () => {},
-    mayBegin: async () => ({ kind: 'granted' }),
+    reportProgress: () => {},
+    recordStage: async () => {},
+    requestBegin: async () => ({ kind: 'granted' }),
     verdictSwitchedOff: false,
-    output: () => {},
+    reportOutput: () => {},
     hostName: 'h',
     imageEndpoint: '',
     secretEnvironment: {},
@@ -175,7 +175,7 @@ async function runStep(
   });
 }
 
-function textOf({ result }: StepEnd): string {
+function textOf({ result }: StepResult): string {
   return 'message' in result ? result.message : result.kind;
 }
 

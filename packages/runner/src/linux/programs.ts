@@ -16,7 +16,7 @@ import type { BootId, OperationId } from '@rackwright/messages';
 import type { Clock, Disk, Log } from '@rackwright/platform';
 import {
   operationVariable,
-  type ProgramEnd,
+  type ProgramExit,
   type ProgramRequest,
   type Programs,
   type RunningProgram,
@@ -157,11 +157,11 @@ async function whenEnded(
   child: ChildProcess,
   pid: number,
   operationId: OperationId,
-): Promise<ProgramEnd> {
+): Promise<ProgramExit> {
   const closed = new Promise<void>((resolve) => {
     child.once('close', () => resolve());
   });
-  const exit = await new Promise<ProgramEnd>((resolve) => {
+  const exit = await new Promise<ProgramExit>((resolve) => {
     child.once('exit', (code, signal) =>
       resolve(
         signal === null ? { kind: 'exited', code: code ?? 0 } : { kind: 'signalled', signal },

@@ -13,13 +13,13 @@ export function inheritedPath(index: number): string {
 /** No device that works is slower, bytes per millisecond: 20 MB/s. */
 const slowestBytesPerMs = 20_000;
 /** The minimum time limit, also for a small device, milliseconds. */
-const toolLimitMsMin = 3_600_000;
+const toolLimitMinMs = 3_600_000;
 /** Timers take no longer delay, milliseconds. */
 const limitMsMax = 2 ** 31 - 1;
 
 /** How long a tool may take over so many bytes before it is given up, milliseconds. */
 export function workMsMax(bytes: number): number {
-  return Math.min(limitMsMax, toolLimitMsMin + Math.ceil(bytes / slowestBytesPerMs));
+  return Math.min(limitMsMax, toolLimitMinMs + Math.ceil(bytes / slowestBytesPerMs));
 }
 
 /** Output kept of one tool, bytes. */

@@ -12,11 +12,11 @@ export const liveIntervalMs = 250;
 export const liveHalfBytesMax = 16 * 1024;
 
 /** Takes a piece and its offset in the whole output; false when it cannot be sent now. */
-export type TellPiece = (offset: bigint, content: Uint8Array) => boolean;
+export type OnPiece = (offset: bigint, content: Uint8Array) => boolean;
 
 export class LiveOutput {
   readonly #clock: Clock;
-  readonly #tell: TellPiece;
+  readonly #tell: OnPiece;
   #timer: Cancel | undefined;
   /** The number of bytes before the pending ones. */
   #offset = 0;
@@ -24,7 +24,7 @@ export class LiveOutput {
   #headBytes = 0;
   #rest = new OutputTail(liveHalfBytesMax);
 
-  constructor(clock: Clock, tell: TellPiece) {
+  constructor(clock: Clock, tell: OnPiece) {
     this.#clock = clock;
     this.#tell = tell;
   }

@@ -33,7 +33,7 @@ export interface ProgramRequest {
 export const operationVariable = 'RACKWRIGHT_OPERATION';
 
 /** The end of a program. */
-export type ProgramEnd =
+export type ProgramExit =
   | { readonly kind: 'exited'; readonly code: number }
   /** "SIGKILL" */
   | { readonly kind: 'signalled'; readonly signal: string }
@@ -44,7 +44,7 @@ export type ProgramEnd =
 /** A program at work. */
 export interface RunningProgram {
   /** Settles when the program and its group have ended; never rejects. */
-  readonly end: Promise<ProgramEnd>;
+  readonly end: Promise<ProgramExit>;
   /** SIGTERM to the group and, after a bounded time, SIGKILL. Any number of times. */
   stop(): void;
 }

@@ -5,21 +5,21 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import * as agent from '@rackwright/messages/agent';
 import type { Complete, FailedAttempt } from '@rackwright/results';
-import type { StepContext, StepEnd } from '../steps/step.ts';
+import type { StepContext, StepResult } from '../steps/step.ts';
 import { lastLine, lastLines, OutputTail } from './output-tail.ts';
-import type { ProgramEnd, ProgramRequest, Programs } from './program.ts';
+import type { ProgramExit, ProgramRequest, Programs } from './program.ts';
 
 /** Starts the program, follows it to its end and answers for it. */
 export async function runProgram(
   context: StepContext,
   programs: Programs,
   request: ProgramRequest,
-): Promise<StepEnd> {
+): Promise<StepResult> {
   if (context.signal.aborted) return { result: cancelled(undefined) };
   const tail = new OutputTail();
   const program = await programs.start(request, (piece) => {
     tail.push(piece);
-    context.output(piece);
+    context.reportOutput(piece);
   });
   const stop = (): void => program.stop();
   context.crashPoint('runner.programStarted');
@@ -31,7 +31,7 @@ export async function runProgram(
 }
 
 /** The report of a step that ran a program. */
-function outputOf(end: ProgramEnd, tail: OutputTail): agent.StepOutput {
+function outputOf(end: ProgramExit, tail: OutputTail): agent.StepOutput {
   const bytes = tail.tail();
   const exit: MessageInitShape<typeof agent.StepOutputSchema>['exit'] = {
     outputBytes: BigInt(tail.totalBytes),
@@ -43,7 +43,7 @@ function outputOf(end: ProgramEnd, tail: OutputTail): agent.StepOutput {
 }
 
 function resultOf(
-  end: ProgramEnd,
+  end: ProgramExit,
   output: agent.StepOutput,
   aborted: boolean,
 ): Complete | FailedAttempt {

@@ -10,9 +10,9 @@ import { withImageDisk } from '../linux/image-disk.ts';
 import type { OpenRegion } from '../machine/block-devices.ts';
 import type { ImageDisk } from './disk-writer.ts';
 import {
-  type ProvisionEnd,
   type ProvisionParts,
   type ProvisionPlan,
+  type ProvisionResult,
   provisionDisk,
 } from './provision.ts';
 
@@ -87,7 +87,7 @@ export class TestDisk {
     rmSync(this.folder, { recursive: true });
   }
 
-  async provision(file: Uint8Array, change: Change = {}): Promise<ProvisionEnd> {
+  async provision(file: Uint8Array, change: Change = {}): Promise<ProvisionResult> {
     const devices = fileDisks(this.folder, nodeClock());
     const [device] = (await devices.list()).devices;
     if (device === undefined) throw new Error('no disk');
@@ -97,12 +97,12 @@ export class TestDisk {
         throw new ImageError('unsupported', 'no xz here');
       },
       hashes: callersHashes,
-      mayBegin: async () => ({ kind: 'granted' }),
+      requestBegin: async () => ({ kind: 'granted' }),
       ...change.parts,
     };
     const { signal = new AbortController().signal, within = (open: OpenRegion) => open } = change;
     const { source = sourceOf(file), progress = () => {} } = change;
-    const use = (disk: ImageDisk): Promise<ProvisionEnd> => {
+    const use = (disk: ImageDisk): Promise<ProvisionResult> => {
       const wrapped = { ...disk, open: within(disk.open) };
       return provisionDisk(plan, source, wrapped, progress, signal, parts);
     };

@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, type TestContext, t
 import { openDirect } from '../linux/direct-region.ts';
 import { unxz } from '../linux/xz-filter.ts';
 import { mib, noise, sha256, sourceOf } from './provision.fixture.ts';
-import { type ProvisionEnd, provisionDisk } from './provision.ts';
+import { type ProvisionResult, provisionDisk } from './provision.ts';
 
 const diskBytes = 48 * mib;
 const exec = nodeExec(undefined, 'ours');
@@ -104,7 +104,7 @@ function made(name: string, file: string, args: readonly string[]): string {
   return name;
 }
 
-async function provision(file: Uint8Array, digest = sha256(file)): Promise<ProvisionEnd> {
+async function provision(file: Uint8Array, digest = sha256(file)): Promise<ProvisionResult> {
   const open = await openDirect(loop, exec);
   try {
     const disk = { open, sizeBytes: diskBytes, blockBytes: 512 };
@@ -113,7 +113,7 @@ async function provision(file: Uint8Array, digest = sha256(file)): Promise<Provi
     return await provisionDisk(plan, sourceOf(file), disk, () => {}, new AbortController().signal, {
       unxz,
       hashes: nodeHashes(0),
-      mayBegin: async () => ({ kind: 'granted' }),
+      requestBegin: async () => ({ kind: 'granted' }),
     });
   } finally {
     await open.close();

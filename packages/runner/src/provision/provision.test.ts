@@ -144,7 +144,7 @@ function broken(bytes: Buffer): Buffer {
 
 test('no write begins without the agent’s permission, or if firmware cannot boot it', async () => {
   const mayBegin = async () => ({ kind: 'over' as const, reason: 'frozen' });
-  expect(await disk.provision(image, { parts: { mayBegin } })).toEqual({
+  expect(await disk.provision(image, { parts: { requestBegin: mayBegin } })).toEqual({
     ...{ kind: 'failed', fault: 'notPermitted', message: 'not begun: frozen', begun: false },
   });
   const end = await disk.provision(image, { plan: { firmware: 'uefi' } });

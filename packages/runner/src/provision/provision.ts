@@ -38,7 +38,7 @@ import {
 } from '@rackwright/disk-image';
 import type { Hashes } from '@rackwright/platform';
 import { DeviceError, transferBytesMax } from '../machine/block-devices.ts';
-import type { PermissionEnd } from '../session/permission.ts';
+import type { BeginOutcome } from '../session/permission.ts';
 import {
   DiskWriter,
   headBytes,
@@ -62,7 +62,7 @@ export interface ProvisionParts {
   readonly hashes: Hashes;
   readonly limits?: ReadingLimits;
   /** Asked right before the first write (R11). */
-  mayBegin(): Promise<PermissionEnd>;
+  requestBegin(): Promise<BeginOutcome>;
   /**
    * Before the first write, after each transfer, and before the writes that make the disk count.
    */
@@ -75,7 +75,7 @@ const zerosBytesMax = 16 * 1024 * 1024;
 /** Called with the done share, 0 to 1, and the present activity. */
 export type ProvisionProgress = (fraction: number, action: string) => void;
 
-export type ProvisionEnd =
+export type ProvisionResult =
   | { readonly kind: 'complete'; readonly installed: InstalledDisk }
   | {
       readonly kind: 'failed';
@@ -119,7 +119,7 @@ export async function provisionDisk(
   progress: ProvisionProgress,
   signal: AbortSignal,
   parts: ProvisionParts,
-): Promise<ProvisionEnd> {
+): Promise<ProvisionResult> {
   const work: Work = { plan, disk, progress, signal, parts, begun: false };
   let image: PreparedImage | undefined;
   try {
@@ -180,7 +180,7 @@ async function install(work: Work, image: PreparedImage): Promise<InstalledDisk>
 /** The first write (R11, I3). */
 async function begin(work: Work): Promise<void> {
   const { disk, signal, parts } = work;
-  const may = await parts.mayBegin();
+  const may = await parts.requestBegin();
   if (may.kind === 'over') throw new NotPermitted(may.reason);
   if (signal.aborted) throw new DeviceError('cancelled before it was begun');
   work.begun = true;
@@ -371,7 +371,7 @@ function installed(written: WrittenContent, fitted: FittedTable): InstalledDisk 
 class NotPermitted extends Error {}
 
 /** Anything but the words of image, device and permission is a fault of ours and goes on. */
-function failure({ begun, signal }: Work, error: unknown): ProvisionEnd {
+function failure({ begun, signal }: Work, error: unknown): ProvisionResult {
   if (signal.aborted) {
     const message = `cancelled ${begun ? 'before it was done' : 'before the first write'}`;
     return { kind: 'failed', fault: 'cancelled', message, begun };

@@ -143,7 +143,7 @@ test('a qcow2 file that does not fit is given up, and its source is closed', asy
 test('the end of the work closes its source, whatever the cause', async () => {
   const image = noise(3 * mib);
   const stop = new AbortController();
-  const over = { mayBegin: async () => ({ kind: 'over' as const, reason: 'frozen' }) };
+  const over = { requestBegin: async () => ({ kind: 'over' as const, reason: 'frozen' }) };
   for (const change of [
     { parts: over },
     { plan: { firmware: 'uefi' as const } },

@@ -1,7 +1,7 @@
 import type { Clock } from '@rackwright/platform';
 import { afterMicrotasks } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
-import { askAgainMs, freshMs, Permissions } from './permission.ts';
+import { BeginRequests, freshMs, retryIntervalMs } from './permission.ts';
 
 function setUp() {
   let nowMs = 0;
@@ -29,7 +29,7 @@ function setUp() {
   const asked: bigint[] = [];
   const told: string[] = [];
   const stop = new AbortController();
-  const permissions = new Permissions(clock, (_, sequence) => asked.push(sequence));
+  const permissions = new BeginRequests(clock, (_, sequence) => asked.push(sequence));
   permissions.accepted(true);
   let end: unknown;
   const ask = async (): Promise<void> => {
@@ -61,8 +61,8 @@ test('the question is repeated after each no, and while no answer comes', async 
   const { permissions, ask, pass, asked, told, ended } = setUp();
   await ask();
   permissions.answered('op', 1n, { kind: 'wait', reason: 'a fire drill' });
-  await pass(askAgainMs);
-  await pass(askAgainMs);
+  await pass(retryIntervalMs);
+  await pass(retryIntervalMs);
   expect(asked).toEqual([1n, 2n, 3n]);
   expect(told).toEqual(['a fire drill', 'waits for the agent']);
   expect(ended()).toBeUndefined();
@@ -71,7 +71,7 @@ test('the question is repeated after each no, and while no answer comes', async 
 test('a yes to an earlier question, another operation or from before a sleep is void', async () => {
   const { permissions, ask, pass, ended } = setUp();
   await ask();
-  await pass(askAgainMs);
+  await pass(retryIntervalMs);
   permissions.answered('op', 1n, { kind: 'granted' });
   permissions.answered('other', 2n, { kind: 'granted' });
   await settled();

@@ -13,29 +13,29 @@ import type { OperationId } from '@rackwright/messages';
 import { type Clock, whenSettled } from '@rackwright/platform';
 
 /** An agent's answer to one question. */
-export type Permission =
+export type BeginAnswer =
   /** For so long from its asking, milliseconds; unset where no lease limits it. */
   | { readonly kind: 'granted'; readonly forMs?: number }
   | { readonly kind: 'wait'; readonly reason: string }
   | { readonly kind: 'over'; readonly reason: string };
 
 /** The end of a question. */
-export type PermissionEnd =
+export type BeginOutcome =
   | { readonly kind: 'granted' | 'aborted' }
   | { readonly kind: 'over'; readonly reason: string };
 
 /** The maximum validity of a yes, from its question on, milliseconds. */
 export const freshMs = 5_000;
 /** Between two askings, milliseconds. */
-export const askAgainMs = 2_000;
+export const retryIntervalMs = 2_000;
 
 interface Asking {
   readonly operationId: OperationId;
-  readonly answered: (permission: Permission) => void;
+  readonly answered: (permission: BeginAnswer) => void;
 }
 
 /** One runner's questions. */
-export class Permissions {
+export class BeginRequests {
   readonly #clock: Clock;
   /** Sends the question; while no agent listens it goes nowhere. */
   readonly #send: (operationId: OperationId, sequence: bigint) => void;
@@ -57,7 +57,7 @@ export class Permissions {
   }
 
   /** The agent has answered the question of this number. */
-  answered(operationId: OperationId, sequence: bigint, permission: Permission): void {
+  answered(operationId: OperationId, sequence: bigint, permission: BeginAnswer): void {
     if (sequence !== this.#sequence || operationId !== this.#asking?.operationId) return;
     this.#asking.answered(permission);
   }
@@ -67,7 +67,7 @@ export class Permissions {
     operationId: OperationId,
     signal: AbortSignal,
     tell: (reason: string) => void,
-  ): Promise<PermissionEnd> {
+  ): Promise<BeginOutcome> {
     const end = this.#before.then(() => this.#askUntil(operationId, signal, tell));
     this.#before = whenSettled(end);
     return end;
@@ -77,7 +77,7 @@ export class Permissions {
     operationId: OperationId,
     signal: AbortSignal,
     tell: (reason: string) => void,
-  ): Promise<PermissionEnd> {
+  ): Promise<BeginOutcome> {
     for (;;) {
       if (signal.aborted) return { kind: 'aborted' };
       if (!this.#isAnswered) return { kind: 'granted' };
@@ -94,18 +94,18 @@ export class Permissions {
   }
 
   /** Takes its time unless the answer is one to act on. */
-  #askOnce(operationId: OperationId, signal: AbortSignal): Promise<Permission> {
+  #askOnce(operationId: OperationId, signal: AbortSignal): Promise<BeginAnswer> {
     return new Promise((resolve) => {
-      let last: Permission = { kind: 'wait', reason: 'waits for the agent' };
+      let last: BeginAnswer = { kind: 'wait', reason: 'waits for the agent' };
       const settle = (): void => {
         cancel();
         signal.removeEventListener('abort', settle);
         this.#asking = undefined;
         resolve(last);
       };
-      const cancel = this.#clock.after(askAgainMs, settle);
+      const cancel = this.#clock.after(retryIntervalMs, settle);
       signal.addEventListener('abort', settle, { once: true });
-      const answered = (permission: Permission): void => {
+      const answered = (permission: BeginAnswer): void => {
         last = permission;
         if (permission.kind !== 'wait') settle();
       };

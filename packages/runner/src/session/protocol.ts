@@ -172,13 +172,13 @@ export class RunnerProtocol {
   #accepted(runnerSession: RunnerSessionId, nowMs: number): SessionEffect[] {
     this.#runnerSession = runnerSession;
     const reports = this.#record.finished.flatMap((finished) => sendFinished(finished));
-    return [...reports, ...this.#tellProgress(nowMs)];
+    return [...reports, ...this.#sendProgress(nowMs)];
   }
 
   #ordered(order: runner.Order, nowMs: number): SessionEffect[] {
     const { operationId, kind } = order;
     if (kind.case === 'cancel') return this.#cancel(operationId, kind.value.operationId, nowMs);
-    if (this.#current?.operationId === operationId) return this.#tellProgress(nowMs);
+    if (this.#current?.operationId === operationId) return this.#sendProgress(nowMs);
     const finished = this.#record.finished.find((each) => each.operationId === operationId);
     if (finished !== undefined) return sendFinished(finished);
     if (this.#record.receivedIds.includes(operationId)) {
@@ -296,14 +296,14 @@ export class RunnerProtocol {
     current.percent = event.percent;
     current.text = event.text;
     if (nowMs - this.#reportedAtMs < progressIntervalMs && nowMs >= this.#reportedAtMs) return [];
-    return this.#tellProgress(nowMs);
+    return this.#sendProgress(nowMs);
   }
 
   /** Reported at once, because others decide by it. */
   #begun(operationId: OperationId, nowMs: number): SessionEffect[] {
     if (this.#current?.operationId !== operationId || this.#current.begun) return [];
     this.#current.begun = true;
-    return this.#tellProgress(nowMs);
+    return this.#sendProgress(nowMs);
   }
 
   #ended(event: SessionEvent & { readonly kind: 'ended' }, nowMs: number): SessionEffect[] {
@@ -337,7 +337,7 @@ export class RunnerProtocol {
     return [{ kind: 'send', message: { case: 'report', value: report } }];
   }
 
-  #tellProgress(nowMs: number): SessionEffect[] {
+  #sendProgress(nowMs: number): SessionEffect[] {
     const current = this.#current;
     if (current === undefined) return [];
     this.#reportedAtMs = nowMs;

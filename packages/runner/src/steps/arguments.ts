@@ -1,5 +1,5 @@
 /** Reading the arguments of a step: text on the wire, checked before anything is done. Pure. */
-import { bad, parsedJson, type Read, value } from '@rackwright/platform';
+import { invalid, parsedJson, type Read, valid } from '@rackwright/platform';
 
 /** Variables of one program. */
 export const environmentVariablesMax = 100;
@@ -20,24 +20,25 @@ export function unknownArguments(
 
 /** The argument `environment`: a JSON object of texts, or empty. */
 export function readEnvironment(text: string | undefined): Read<Record<string, string>> {
-  if (text === undefined || text === '') return value({});
+  if (text === undefined || text === '') return valid({});
   const parsed = parsedJson(text);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    return bad('environment: must be a JSON object whose values are texts');
+    return invalid('environment: must be a JSON object whose values are texts');
   }
   const variables: Record<string, string> = {};
   let bytes = 0;
   for (const [name, content] of Object.entries(parsed)) {
     const problem = problemOfVariable(name, content);
-    if (problem !== undefined) return bad(`environment: ${problem}`);
+    if (problem !== undefined) return invalid(`environment: ${problem}`);
     variables[name] = String(content);
     bytes += Buffer.byteLength(variables[name]);
   }
   if (Object.keys(variables).length > environmentVariablesMax) {
-    return bad(`environment: at most ${environmentVariablesMax} variables`);
+    return invalid(`environment: at most ${environmentVariablesMax} variables`);
   }
-  if (bytes > environmentBytesMax) return bad(`environment: at most ${environmentBytesMax} bytes`);
-  return value(variables);
+  if (bytes > environmentBytesMax)
+    return invalid(`environment: at most ${environmentBytesMax} bytes`);
+  return valid(variables);
 }
 
 /**
@@ -48,20 +49,20 @@ export function readSecretEnvironment(
   text: string | undefined,
   secrets: Readonly<Record<string, string>>,
 ): Read<Record<string, string>> {
-  if (text === undefined || text === '') return value({});
+  if (text === undefined || text === '') return valid({});
   const parsed = parsedJson(text);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    return bad('secretEnvironment: must be a JSON object');
+    return invalid('secretEnvironment: must be a JSON object');
   }
   const variables: Record<string, string> = {};
   for (const name of Object.keys(parsed)) {
     const secret = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
-    if (secret === undefined) return bad(`the secret for ${name} did not come; run it again`);
+    if (secret === undefined) return invalid(`the secret for ${name} did not come; run it again`);
     const problem = problemOfVariable(name, secret);
-    if (problem !== undefined) return bad(`secretEnvironment: ${problem}`);
+    if (problem !== undefined) return invalid(`secretEnvironment: ${problem}`);
     variables[name] = secret;
   }
-  return value(variables);
+  return valid(variables);
 }
 
 function problemOfVariable(name: string, content: unknown): string | undefined {

@@ -17,7 +17,7 @@ import {
   writeIndex,
   writeTar,
 } from '@rackwright/oci/testing';
-import { bad, value } from '@rackwright/platform';
+import { invalid, valid } from '@rackwright/platform';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { linuxCommandRoots } from '../linux/command-roots.ts';
 import type { ProgramRequest, Programs } from '../program/program.ts';
@@ -47,7 +47,7 @@ interface Rig {
   readonly page?: (hex: string, range: string | undefined) => Page | undefined;
   readonly digest?: string;
   readonly order?: MessageInitShape<typeof agent.RunStepSchema>;
-  readonly mayBegin?: StepContext['mayBegin'];
+  readonly mayBegin?: StepContext['requestBegin'];
 }
 
 /** The step with programs that only note their requests, and a web that serves the image. */
@@ -82,7 +82,7 @@ function rig(given: Record<string, string>, options: Rig = {}) {
     blobsAt: (endpoint: string) => plainBlobs(web, `http://${endpoint}`),
   };
   const run = runStep(
-    runCommand(value(place)),
+    runCommand(valid(place)),
     given,
     {
       destructive: false,
@@ -92,7 +92,7 @@ function rig(given: Record<string, string>, options: Rig = {}) {
     {
       imageEndpoint: '10.0.0.3:8080',
       secretEnvironment: { TOKEN: 'hunter2-hunter2' },
-      ...(mayBegin === undefined ? {} : { mayBegin }),
+      ...(mayBegin === undefined ? {} : { requestBegin: mayBegin }),
     },
   );
   return { ...run, started, requests };
@@ -375,7 +375,7 @@ describe('a destructive command begins only when it is permitted, after all was 
 });
 
 test('the step says why no command runs on this machine', async () => {
-  const { end } = runStep(runCommand(bad('no images here')), {});
+  const { end } = runStep(runCommand(invalid('no images here')), {});
   expect((await end).result).toMatchObject({ type: 'unsupported', message: 'no images here' });
 });
 

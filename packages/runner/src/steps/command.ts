@@ -22,7 +22,7 @@ import {
   RunningDigest,
   verifiedBlob,
 } from '@rackwright/oci';
-import { bad, parsedJson, type Read, value } from '@rackwright/platform';
+import { invalid, parsedJson, type Read, valid } from '@rackwright/platform';
 import type { FailedAttempt } from '@rackwright/results';
 import { commandLine, configProblem, readImage } from '../command/image.ts';
 import { type CommandRoot, type CommandRoots, defaultUnpackLimits } from '../command/roots.ts';
@@ -32,7 +32,7 @@ import { withoutSecrets } from '../program/without-secrets.ts';
 import { readEnvironment, readSecretEnvironment, unknownArguments } from './arguments.ts';
 import { guardIdentity } from './guard.ts';
 import { environmentOf, secretEnvironmentText } from './script.ts';
-import type { Step, StepContext, StepEnd } from './step.ts';
+import type { Step, StepContext, StepResult } from './step.ts';
 
 /** What a command needs of this machine. */
 export interface CommandParts {
@@ -95,7 +95,7 @@ export function runCommand(parts: Read<CommandParts>): Step {
 async function check(
   context: StepContext,
   parts: Read<CommandParts>,
-): Promise<StepEnd | undefined> {
+): Promise<StepResult | undefined> {
   if (parts.kind === 'bad') return failed('unsupported', parts.problem);
   const command = readCommand(context);
   if (command.kind === 'bad') return failed('invalidArgument', command.problem);
@@ -107,7 +107,7 @@ async function check(
   return guard.kind === 'failed' ? guard.end : undefined;
 }
 
-async function run(context: StepContext, parts: Read<CommandParts>): Promise<StepEnd> {
+async function run(context: StepContext, parts: Read<CommandParts>): Promise<StepResult> {
   const refused = await check(context, parts);
   if (refused !== undefined) return refused;
   const command = readCommand(context);
@@ -129,7 +129,7 @@ async function run(context: StepContext, parts: Read<CommandParts>): Promise<Ste
  * that never runs twice a conflict would look like an interruption, while it is known to have
  * failed.
  */
-function endOf(error: unknown, { rerunClass }: agent.RunStep): StepEnd {
+function endOf(error: unknown, { rerunClass }: agent.RunStep): StepResult {
   if (isOciError(error, 'unreachable')) {
     const message = `the agent does not serve the image: ${error.message}`;
     const again = rerunClass === RerunClass.SAFE || rerunClass === RerunClass.CHECK_FIRST;
@@ -153,17 +153,17 @@ async function runImage(
   context: StepContext,
   parts: CommandParts,
   command: Command,
-): Promise<StepEnd> {
+): Promise<StepResult> {
   const { operationId, signal } = context;
   const source = parts.blobsAt(context.imageEndpoint);
-  context.progress(0, 'reads the image');
+  context.reportProgress(0, 'reads the image');
   const { config, layers } = await readImage(source, command.digest, parts.architecture, signal);
   const problem = configProblem(config);
   if (problem !== undefined) return failed('imageUnusable', problem);
   const root = await parts.roots.make(defaultUnpackLimits);
   try {
     for (const [index, layer] of layers.entries()) {
-      context.progress(0, `unpacks layer ${index + 1} of ${layers.length}`);
+      context.reportProgress(0, `unpacks layer ${index + 1} of ${layers.length}`);
       await unpack(source, layer, config.diffIds[index], root, signal);
     }
     const environment = {
@@ -181,7 +181,7 @@ async function runImage(
     });
     const kept = await whatKeepsIt(context);
     if (kept !== undefined) return kept;
-    context.progress(0, 'runs');
+    context.reportProgress(0, 'runs');
     const programs = withoutSecrets(parts.programs, command.secrets);
     return await runProgram(context, saying(programs, leftOutText(root)), request);
   } finally {
@@ -190,9 +190,9 @@ async function runImage(
 }
 
 /** To fetch and unpack an image takes minutes: the permission of the order may be over (R11). */
-async function whatKeepsIt(context: StepContext): Promise<StepEnd | undefined> {
+async function whatKeepsIt(context: StepContext): Promise<StepResult | undefined> {
   if (context.order.destructive === false) return undefined;
-  const end = await context.mayBegin();
+  const end = await context.requestBegin();
   switch (end.kind) {
     case 'granted':
       return undefined;
@@ -286,13 +286,14 @@ function saying(programs: Programs, text: string): Programs {
 
 function readCommand({ order, secretEnvironment }: StepContext): Read<Command> {
   const { mode, arguments: given, image } = order;
-  if (mode !== agent.StepMode.RUN) return bad('mode: a command can only be run, not checked');
+  if (mode !== agent.StepMode.RUN) return invalid('mode: a command can only be run, not checked');
   const unknown = unknownArguments(given, knownArguments);
-  if (unknown !== undefined) return bad(unknown);
+  if (unknown !== undefined) return invalid(unknown);
   const reference = parseReference(image?.reference ?? '');
-  if (reference.kind === 'bad') return bad(`image: ${reference.problem}`);
+  if (reference.kind === 'bad') return invalid(`image: ${reference.problem}`);
   const { digest } = reference.reference;
-  if (digest === undefined) return bad('image: must be named by its digest, as NAME@sha256:HEX');
+  if (digest === undefined)
+    return invalid('image: must be named by its digest, as NAME@sha256:HEX');
   const list = readList(given['arguments'] ?? '');
   if (list.kind === 'bad') return list;
   const environment = readEnvironment(given['environment']);
@@ -303,26 +304,26 @@ function readCommand({ order, secretEnvironment }: StepContext): Read<Command> {
   const isFit = directory === '' || (directory.startsWith('/') && !directory.includes('\0'));
   const leadsUp = directory.split('/').includes('..');
   if (!isFit || leadsUp || directory.length > directoryCharactersMax) {
-    return bad('directory: must be an absolute path without ".."');
+    return invalid('directory: must be an absolute path without ".."');
   }
-  return value({
+  return valid({
     ...{ digest, arguments: list.value, directory },
     ...{ environment: environment.value, secrets: secrets.value },
   });
 }
 
 function readList(text: string): Read<readonly string[]> {
-  if (text === '') return value([]);
+  if (text === '') return valid([]);
   const list = parsedJson(text);
   const isTexts = (items: unknown): items is string[] =>
     Array.isArray(items) && items.every((item) => typeof item === 'string' && !item.includes('\0'));
-  if (!isTexts(list)) return bad('arguments: must be a JSON list of texts without zero bytes');
+  if (!isTexts(list)) return invalid('arguments: must be a JSON list of texts without zero bytes');
   if (list.length > argumentsMax || Buffer.byteLength(text) > argumentBytesMax) {
-    return bad(`arguments: at most ${argumentsMax}, of ${argumentBytesMax} bytes together`);
+    return invalid(`arguments: at most ${argumentsMax}, of ${argumentBytesMax} bytes together`);
   }
-  return value(list);
+  return valid(list);
 }
 
-function failed(type: FailedAttempt['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepResult {
   return { result: { kind: 'failed', type, message } };
 }

@@ -65,7 +65,7 @@ function withDisks(
   const run = async (
     given: Record<string, string>,
     ofBmc: Uint8Array = guid,
-    mayBegin?: StepContext['mayBegin'],
+    mayBegin?: StepContext['requestBegin'],
   ) => {
     const expectedIdentity = create(BmcIdentitySchema, { guid: ofBmc });
     const asked = mayBegin === undefined ? {} : { mayBegin };

@@ -11,7 +11,7 @@
 import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/erasure';
 import { ArgumentType, fileStep, RerunClass } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import { bad, type Read, value } from '@rackwright/platform';
+import { invalid, type Read, valid } from '@rackwright/platform';
 import type { FailedAttempt } from '@rackwright/results';
 import {
   type FileContent,
@@ -22,7 +22,7 @@ import {
 } from '../machine/files.ts';
 import { unknownArguments } from './arguments.ts';
 import { guardIdentity } from './guard.ts';
-import type { Step, StepContext, StepEnd } from './step.ts';
+import type { Step, StepContext, StepResult } from './step.ts';
 
 /** Bytes of one file. */
 export const fileBytesMax = 64 * 1024;
@@ -82,7 +82,7 @@ export function runFile(files: MachineFiles): Step {
   };
 }
 
-async function run(context: StepContext, files: MachineFiles): Promise<StepEnd> {
+async function run(context: StepContext, files: MachineFiles): Promise<StepResult> {
   const wanted = readFile(context.order);
   if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
   const { path, file, disk } = wanted.value;
@@ -95,7 +95,7 @@ async function run(context: StepContext, files: MachineFiles): Promise<StepEnd> 
   if (context.signal.aborted) return failed('cancelled', 'It was cancelled before it wrote.');
   if (disk !== undefined && context.order.destructive !== false) {
     // To list the disks takes time: the permission of the order may be over (R11).
-    const may = await context.mayBegin();
+    const may = await context.requestBegin();
     if (may.kind === 'over') return failed('cancelled', `It wrote nothing: ${may.reason}.`);
     if (may.kind === 'aborted') return failed('cancelled', 'It was cancelled before it wrote.');
   }
@@ -122,7 +122,7 @@ async function diskWriter(
   { devices }: StepContext,
   files: MachineFiles,
   wanted: NonNullable<WantedFile['disk']>,
-): Promise<Write | StepEnd> {
+): Promise<Write | StepResult> {
   const { writeOnDisk } = files;
   const { identity, partition, filesystem } = wanted;
   if (writeOnDisk === undefined) {
@@ -140,21 +140,22 @@ function findDisk(devices: readonly DeviceFacts[], identity: string): Read<Devic
     ({ device }) => device.serial === identity || device.wwn === identity,
   );
   const [decision] = named;
-  if (decision === undefined) return bad(`no disk has the serial or world wide name ${identity}`);
-  if (named.length > 1) return bad(`${named.length} disks say that they are ${identity}`);
+  if (decision === undefined)
+    return invalid(`no disk has the serial or world wide name ${identity}`);
+  if (named.length > 1) return invalid(`${named.length} disks say that they are ${identity}`);
   if (decision.kind !== 'inScope') {
-    return bad(`${identity} is not written to: ${decision.reason}`);
+    return invalid(`${identity} is not written to: ${decision.reason}`);
   }
   const { holders } = decision.device;
-  if (holders.length > 0) return bad(`${identity} is in use: ${holders.join(', ')}`);
-  return value(decision.device);
+  if (holders.length > 0) return invalid(`${identity} is in use: ${holders.join(', ')}`);
+  return valid(decision.device);
 }
 
 function judge(
   read: FileContent,
   wanted: FileContent,
   filesystem: Filesystem | undefined,
-): StepEnd['result'] {
+): StepResult['result'] {
   const same = Buffer.from(read.content).equals(wanted.content);
   // FAT keeps no permission bits.
   const modeKept = filesystem === 'vfat' || read.mode === wanted.mode;
@@ -166,19 +167,20 @@ function judge(
 }
 
 function readFile({ mode: stepMode, arguments: given }: agent.RunStep): Read<WantedFile> {
-  if (stepMode !== agent.StepMode.RUN) return bad('mode: a file can only be written, not checked');
+  if (stepMode !== agent.StepMode.RUN)
+    return invalid('mode: a file can only be written, not checked');
   const unknown = unknownArguments(given, knownArguments);
-  if (unknown !== undefined) return bad(unknown);
+  if (unknown !== undefined) return invalid(unknown);
   const path = given['path'] ?? '';
   const problem = problemOfPath(path);
-  if (problem !== undefined) return bad(`path: ${problem}`);
+  if (problem !== undefined) return invalid(`path: ${problem}`);
   const content = readContent(given['content'] ?? '', given['encoding'] || 'text');
   if (content.kind === 'bad') return content;
   const mode = given['mode'] || modeDefault;
-  if (!/^0?[0-7]{3,4}$/.test(mode)) return bad(`mode: "${mode}" is not octal, as 0644`);
+  if (!/^0?[0-7]{3,4}$/.test(mode)) return invalid(`mode: "${mode}" is not octal, as 0644`);
   const disk = readDisk(given);
   if (disk.kind === 'bad') return disk;
-  return value({
+  return valid({
     path,
     file: { content: content.value, mode: Number.parseInt(mode, 8) },
     ...(disk.value === undefined ? {} : { disk: disk.value }),
@@ -199,20 +201,20 @@ function problemOfPath(path: string): string | undefined {
 
 function readContent(text: string, encoding: string): Read<Uint8Array> {
   if (encoding !== 'text' && encoding !== 'base64') {
-    return bad(`encoding: "${encoding}" is not one of text, base64`);
+    return invalid(`encoding: "${encoding}" is not one of text, base64`);
   }
   const compact = text.replace(/\s/g, '');
   if (
     encoding === 'base64' &&
     !/^(?:[A-Za-z0-9+/]{4})*(?:[\w+/]{2}==|[\w+/]{3}=)?$/.test(compact)
   ) {
-    return bad('content: is no base64');
+    return invalid('content: is no base64');
   }
   const content = encoding === 'text' ? Buffer.from(text) : Buffer.from(compact, 'base64');
   if (content.length > fileBytesMax) {
-    return bad(`content: has ${content.length} bytes; at most ${fileBytesMax} are taken`);
+    return invalid(`content: has ${content.length} bytes; at most ${fileBytesMax} are taken`);
   }
-  return value(new Uint8Array(content));
+  return valid(new Uint8Array(content));
 }
 
 function readDisk(given: agent.RunStep['arguments']): Read<WantedFile['disk']> {
@@ -220,24 +222,24 @@ function readDisk(given: agent.RunStep['arguments']): Read<WantedFile['disk']> {
   const partition = given['partition'] ?? '';
   const filesystem = given['filesystem'] ?? '';
   if (identity === '') {
-    if (partition === '' && filesystem === '') return value(undefined);
-    return bad('disk: is missing; partition and filesystem say where on it');
+    if (partition === '' && filesystem === '') return valid(undefined);
+    return invalid('disk: is missing; partition and filesystem say where on it');
   }
   const number = /^\d{1,3}$/.test(partition) ? Number(partition) : 0;
   if (number < 1 || number > partitionMax) {
-    return bad(`partition: must be a number from 1 to ${partitionMax}`);
+    return invalid(`partition: must be a number from 1 to ${partitionMax}`);
   }
   const known = filesystems.find((name) => name === filesystem);
   if (known === undefined) {
-    return bad(`filesystem: "${filesystem}" is not one of ${filesystems.join(', ')}`);
+    return invalid(`filesystem: "${filesystem}" is not one of ${filesystems.join(', ')}`);
   }
-  return value({ identity, partition: number, filesystem: known });
+  return valid({ identity, partition: number, filesystem: known });
 }
 
 function octal(mode: number): string {
   return mode.toString(8).padStart(4, '0');
 }
 
-function failed(type: FailedAttempt['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepResult {
   return { result: { kind: 'failed', type, message } };
 }

@@ -6,7 +6,7 @@
  */
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
 import type { FailedAttempt } from '@rackwright/results';
-import type { StepContext, StepEnd } from './step.ts';
+import type { StepContext, StepResult } from './step.ts';
 
 export interface GuardPassed {
   readonly kind: 'passed';
@@ -14,7 +14,7 @@ export interface GuardPassed {
   readonly system: Awaited<ReturnType<StepContext['machine']['identity']>>;
 }
 
-export type GuardResult = GuardPassed | { readonly kind: 'failed'; readonly end: StepEnd };
+export type GuardResult = GuardPassed | { readonly kind: 'failed'; readonly end: StepResult };
 
 /** The machine must be the one whose BMC was switched on. */
 export async function guardIdentity(context: StepContext): Promise<GuardResult> {
@@ -41,6 +41,6 @@ export async function guardIdentity(context: StepContext): Promise<GuardResult> 
   }
 }
 
-function failed(type: FailedAttempt['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepResult {
   return { result: { kind: 'failed', type, message } };
 }

@@ -9,14 +9,14 @@
  */
 import { ArgumentType, RerunClass, scriptStep } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import { bad, type Disk, type Read, value } from '@rackwright/platform';
+import { type Disk, invalid, type Read, valid } from '@rackwright/platform';
 import type { FailedAttempt } from '@rackwright/results';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
 import { withoutSecrets } from '../program/without-secrets.ts';
 import { readEnvironment, readSecretEnvironment, unknownArguments } from './arguments.ts';
 import { guardIdentity } from './guard.ts';
-import type { Step, StepContext, StepEnd } from './step.ts';
+import type { Step, StepContext, StepResult } from './step.ts';
 
 /** What a program of a step needs of this machine. */
 export interface ScriptParts {
@@ -77,7 +77,7 @@ export function runScript(parts: ScriptParts): Step {
 }
 
 /** Why the script cannot run at all; nothing has been done then. */
-async function check(context: StepContext): Promise<StepEnd | undefined> {
+async function check(context: StepContext): Promise<StepResult | undefined> {
   const script = readScript(context);
   if (script.kind === 'bad') return failed('invalidArgument', script.problem);
   if (context.order.destructive === false) return undefined;
@@ -85,7 +85,7 @@ async function check(context: StepContext): Promise<StepEnd | undefined> {
   return guard.kind === 'failed' ? guard.end : undefined;
 }
 
-async function run(context: StepContext, parts: ScriptParts): Promise<StepEnd> {
+async function run(context: StepContext, parts: ScriptParts): Promise<StepResult> {
   const refused = await check(context);
   if (refused !== undefined) return refused;
   const script = readScript(context);
@@ -128,26 +128,26 @@ export function environmentOf(
 
 function readScript({ order, secretEnvironment }: StepContext): Read<Script> {
   const { mode, arguments: given } = order;
-  if (mode !== agent.StepMode.RUN) return bad('mode: a script can only be run, not checked');
+  if (mode !== agent.StepMode.RUN) return invalid('mode: a script can only be run, not checked');
   const unknown = unknownArguments(given, knownArguments);
-  if (unknown !== undefined) return bad(unknown);
+  if (unknown !== undefined) return invalid(unknown);
   const text = given['script'] ?? '';
-  if (text === '') return bad('script: is missing');
+  if (text === '') return invalid('script: is missing');
   const bytes = Buffer.byteLength(text);
   if (bytes > scriptBytesMax) {
-    return bad(`script: has ${bytes} bytes; at most ${scriptBytesMax} are taken`);
+    return invalid(`script: has ${bytes} bytes; at most ${scriptBytesMax} are taken`);
   }
   const interpreter = given['interpreter'] || interpreters[0];
   if (!(interpreters as readonly string[]).includes(interpreter)) {
-    return bad(`interpreter: "${interpreter}" is not one of ${interpreters.join(', ')}`);
+    return invalid(`interpreter: "${interpreter}" is not one of ${interpreters.join(', ')}`);
   }
   const environment = readEnvironment(given['environment']);
   if (environment.kind === 'bad') return environment;
   const secrets = readSecretEnvironment(given['secretEnvironment'], secretEnvironment);
   if (secrets.kind === 'bad') return secrets;
-  return value({ text, interpreter, environment: environment.value, secrets: secrets.value });
+  return valid({ text, interpreter, environment: environment.value, secrets: secrets.value });
 }
 
-function failed(type: FailedAttempt['type'], message: string): StepEnd {
+function failed(type: FailedAttempt['type'], message: string): StepResult {
   return { result: { kind: 'failed', type, message } };
 }

@@ -8,7 +8,7 @@ import type { Complete, FailedAttempt, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { ExchangeOutcome, ExchangePayload } from '../session/exchange.ts';
-import type { PermissionEnd } from '../session/permission.ts';
+import type { BeginOutcome } from '../session/permission.ts';
 
 /** The stage of one device, as in an interrupted step's `last_progress`. */
 export type DeviceStage = 'begun' | 'challenged' | 'erased' | 'verified';
@@ -24,16 +24,16 @@ export interface StepContext {
   /** Aborted when the step is to stop where it can. */
   readonly signal: AbortSignal;
   /** Shown to people; the latest wins. Percent 0–100. */
-  progress(percent: number, text: string): void;
+  reportProgress(percent: number, text: string): void;
   /** A piece of the program's output: shown to people as it arrives, never waited for. */
-  output(piece: Uint8Array): void;
+  reportOutput(piece: Uint8Array): void;
   /** Resolves when the stage is recorded where a restarted runner finds it. */
-  stage(deviceIdentity: string, stage: DeviceStage): Promise<void>;
+  recordStage(deviceIdentity: string, stage: DeviceStage): Promise<void>;
   /**
    * For a step that took time after its order: called right before any destructive work begins
    * (R11). Settles when it may begin, or never will.
    */
-  mayBegin(): Promise<PermissionEnd>;
+  requestBegin(): Promise<BeginOutcome>;
   /** True only in the lab, to show that without the verdict a lying disk passes. */
   readonly verdictSwitchedOff: boolean;
   readonly runnerVersion: string;
@@ -53,7 +53,7 @@ export interface StepContext {
   readonly phoneHomeUrl?: string;
 }
 
-export interface StepEnd {
+export interface StepResult {
   readonly result: Complete | FailedAttempt | RetryAfter;
   /** The acts on devices; the agent signs them. Host and session are added by the agent. */
   readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
@@ -65,6 +65,6 @@ export interface Step {
    * Only a step that has this may hand off: why it cannot run, found out before it is acknowledged,
    * without doing anything; undefined: it can.
    */
-  check?(context: StepContext): Promise<StepEnd | undefined>;
-  run(context: StepContext): Promise<StepEnd>;
+  check?(context: StepContext): Promise<StepResult | undefined>;
+  run(context: StepContext): Promise<StepResult>;
 }

@@ -8,7 +8,7 @@ import { linuxPrograms } from '../linux/programs.ts';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { ScriptParts } from './script.ts';
-import type { Step, StepContext, StepEnd } from './step.ts';
+import type { Step, StepContext, StepResult } from './step.ts';
 
 export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 
@@ -53,7 +53,7 @@ export async function placeIn(folder: string): Promise<ScriptParts> {
 }
 
 export interface StepRun {
-  readonly end: Promise<StepEnd>;
+  readonly end: Promise<StepResult>;
   readonly stop: () => void;
   readonly output: () => string;
 }
@@ -81,10 +81,10 @@ export function runStep(
     log: quietLog,
     crashPoint: () => {},
     signal: controller.signal,
-    progress: () => {},
-    stage: () => Promise.resolve(),
-    output: (piece) => pieces.push(piece),
-    mayBegin: async () => ({ kind: 'granted' }),
+    reportProgress: () => {},
+    recordStage: () => Promise.resolve(),
+    reportOutput: (piece) => pieces.push(piece),
+    requestBegin: async () => ({ kind: 'granted' }),
     verdictSwitchedOff: false,
     runnerVersion: '0',
     hostName: 'h1',

@@ -10,7 +10,7 @@ import { freePorts } from '../loopback/index.ts';
 import { DhcpClient } from './dhcp-client.ts';
 import { netboot } from './firmware.ts';
 import { fetchByHttp } from './http-client.ts';
-import { type LeaseGiver, startLeaseGiver } from './lease-giver.ts';
+import { type SiteDhcpServer, startLeaseGiver } from './lease-giver.ts';
 import type { BootNetwork } from './network.ts';
 import { fetchByTftp } from './tftp-client.ts';
 
@@ -21,7 +21,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-async function site(): Promise<{ network: BootNetwork; giver: LeaseGiver }> {
+async function site(): Promise<{ network: BootNetwork; giver: SiteDhcpServer }> {
   const [dhcpPort = 0, clientPort = 0, pxePort = 0, tftpPort = 0] = await freePorts(4);
   const network = { broadcastAddress, dhcpPort, clientPort, pxePort, tftpPort };
   const giver = await startLeaseGiver({

@@ -26,7 +26,7 @@ export interface LeaseGiverOptions
   readonly prefix: string;
 }
 
-export interface LeaseGiver {
+export interface SiteDhcpServer {
   /** Addresses by hardware address, as given so far. */
   readonly leases: ReadonlyMap<string, string>;
   close(): void;
@@ -37,7 +37,7 @@ const lastNumber = 250;
 const leaseSeconds = 3_600;
 
 /** Serves until it is closed. Rejects when the port cannot be bound. */
-export async function startLeaseGiver(options: LeaseGiverOptions): Promise<LeaseGiver> {
+export async function startLeaseGiver(options: LeaseGiverOptions): Promise<SiteDhcpServer> {
   const { broadcastAddress, dhcpPort, clientPort } = options;
   const leases = new Map<string, string>();
   const socket = createSocket({ type: 'udp4', reuseAddr: true });

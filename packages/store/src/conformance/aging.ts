@@ -1,6 +1,6 @@
 /** Cases about data that is kept by age: a key's past beyond its last changes, and the log (S8). */
 import assert from 'node:assert/strict';
-import { type Change, HISTORY_PER_KEY, type Past, type StateStore } from '../contract.ts';
+import { type Change, HISTORY_PER_KEY, type KeyHistory, type StateStore } from '../contract.ts';
 import type { LogEntry } from '../entry-log.ts';
 import {
   bytes,
@@ -36,13 +36,13 @@ async function written({ first, second }: StoreUnderTest, key: string): Promise<
 /** The whole past of a key in pages, oldest first, and the changes before it. */
 async function wholePast(store: StateStore, key: string, pageSize: number) {
   const changes: Change[] = [];
-  let page: Past = await store.past(key, pageSize);
+  let page: KeyHistory = await store.historyBackwards(key, pageSize);
   for (;;) {
     assert.ok(page.changes.length <= pageSize, `a page has ${page.changes.length} changes`);
     changes.push(...page.changes);
     if (page.before.kind !== 'more') break;
     assert.ok(page.changes.length > 0, 'a page is empty and says that there is more');
-    page = await store.past(key, pageSize, page.before.from);
+    page = await store.historyBackwards(key, pageSize, page.before.from);
   }
   return { lines: changes.reverse().map(line), changes, before: page.before.kind };
 }
@@ -86,7 +86,7 @@ const keepsByAge: ConformanceCase = {
     assert.deepEqual(rest.lines, others.slice(-rest.lines.length));
     assert.equal(rest.before, rest.lines.length === CHANGES ? 'nothing' : 'gone');
     const never = { changes: [], before: { kind: 'nothing' } };
-    assert.deepEqual(await subject.first.past('hosts.never', 10), never);
+    assert.deepEqual(await subject.first.historyBackwards('hosts.never', 10), never);
   },
 };
 

@@ -1,6 +1,6 @@
 import { errorText } from '@rackwright/platform';
 import { expect, test } from 'vitest';
-import { memorySubject } from '../memory/subject.ts';
+import { memoryUnderTest } from '../memory/subject.ts';
 import { brokenStores } from './broken/index.ts';
 import type { BrokenStore } from './broken/wrap.ts';
 import { USUAL_LIMITS } from './subject.ts';
@@ -88,7 +88,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
 };
 
 test('the suite passes the store that the broken ones are made of', async () => {
-  expect([...(await failures(() => memorySubject())).keys()]).toEqual([]);
+  expect([...(await failures(() => memoryUnderTest())).keys()]).toEqual([]);
 });
 
 for (const broken of brokenStores) {

@@ -5,9 +5,9 @@ import { storeConformance } from '../conformance/suite.ts';
 import { asWriteId, findWrite } from '../contract.ts';
 import { MemoryDisk } from './disk.ts';
 import { type MemoryFault, openMemoryStore } from './store.ts';
-import { memorySubject } from './subject.ts';
+import { memoryUnderTest } from './subject.ts';
 
-storeConformance('the memory store', () => memorySubject());
+storeConformance('the memory store', () => memoryUnderTest());
 
 async function faulty(faults: MemoryFault[]) {
   const next = () => faults.shift() ?? { kind: 'none' as const };

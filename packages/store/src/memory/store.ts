@@ -18,10 +18,10 @@ import {
   type ExpectedRevision,
   type GetResult,
   HISTORY_PER_KEY,
+  type KeyHistory,
   type Listing,
   type ListPage,
   PAST_CHANGES_MAX,
-  type Past,
   RETENTION_DEFAULT,
   type Retention,
   type StateStore,
@@ -158,7 +158,7 @@ class MemoryStore implements StateStore {
     return this.#disk.changesOf(key).slice(-HISTORY_PER_KEY).map(publicChange);
   }
 
-  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
+  async historyBackwards(key: string, limit: number, from?: StoreRevision): Promise<KeyHistory> {
     checkKey(key);
     checkPage(limit, PAST_CHANGES_MAX, from);
     await this.#admitRead({ kind: 'history', key });

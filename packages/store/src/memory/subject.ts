@@ -12,7 +12,7 @@ import { MemoryDisk } from './disk.ts';
 import { openMemoryStore } from './store.ts';
 
 /** Two handles on one disk; a crash forgets the handles and keeps the disk. */
-export async function memorySubject(
+export async function memoryUnderTest(
   wrap: (store: StateStore) => StateStore = (store) => store,
 ): Promise<StoreUnderTest> {
   const disk = new MemoryDisk();

@@ -15,7 +15,7 @@ import {
 import { HISTORY_PER_KEY, type StateStore, type WriteResult } from '../contract.ts';
 import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
 import { openNatsStore } from './open.ts';
-import { clusterOptions, natsSubject } from './subject.ts';
+import { clusterOptions, natsUnderTest } from './subject.ts';
 
 /** Fewer than the history keeps, so that a watcher that is late still sees every change. */
 const ROUNDS = HISTORY_PER_KEY - 4;
@@ -62,7 +62,7 @@ async function certain(
 test('a killed leader loses no acknowledged write; a race has one winner', async (context) => {
   const reason = serverMissing();
   if (reason !== undefined) context.skip(reason);
-  const subject = await natsSubject(cluster);
+  const subject = await natsUnderTest(cluster);
   const start = await subject.first.latestRevision();
   const watch = subject.second.watch(start, 'races');
   const acknowledged = new Map<number, string>();

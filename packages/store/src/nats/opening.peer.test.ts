@@ -232,7 +232,7 @@ test('the timeline continues under another age; a restored bucket begins a new o
     const put = await store.put('hosts.a', bytes(`${at}`), revision);
     revision = put.kind === 'ok' ? put.revision : revision;
   }
-  const whole = async () => (await store.past('hosts.a', 256)).changes.length;
+  const whole = async () => (await store.historyBackwards('hosts.a', 256)).changes.length;
   await expect.poll(whole).toBe(written);
   await store.log.append('e1', bytes('x'));
   await store.close();
@@ -241,7 +241,7 @@ test('the timeline continues under another age; a restored bucket begins a new o
   expect(await whole()).toBe(written);
   await store.close();
   store = await openNatsStore({ ...options, restored: true });
-  const { changes, before } = await store.past('hosts.a', 256);
+  const { changes, before } = await store.historyBackwards('hosts.a', 256);
   expect([changes.length, before.kind]).toEqual([64, 'gone']);
   expect((await store.log.back(10)).entries.map(({ id }) => id)).toEqual(['e1']);
   await store.close();

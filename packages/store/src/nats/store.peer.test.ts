@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { USUAL_LIMITS } from '../conformance/subject.ts';
 import { storeConformance } from '../conformance/suite.ts';
 import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
-import { natsSubject } from './subject.ts';
+import { natsUnderTest } from './subject.ts';
 
 let cluster: NatsCluster;
 
@@ -17,7 +17,7 @@ const limits = { ...USUAL_LIMITS, patienceMs: 30_000 };
 
 storeConformance(
   'the NATS store on three servers',
-  (needs) => natsSubject(cluster, needs),
+  (needs) => natsUnderTest(cluster, needs),
   limits,
   serverMissing,
 );

@@ -29,10 +29,10 @@ import {
   type ExpectedRevision,
   type GetResult,
   HISTORY_PER_KEY,
+  type KeyHistory,
   type Listing,
   type ListPage,
   PAST_CHANGES_MAX,
-  type Past,
   type PublishedMessage,
   type StateStore,
   type StoreIncarnation,
@@ -203,7 +203,7 @@ export class NatsStore implements StateStore {
     return changes.reverse();
   }
 
-  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
+  async historyBackwards(key: string, limit: number, from?: StoreRevision): Promise<KeyHistory> {
     checkKey(key);
     checkPage(limit, PAST_CHANGES_MAX, from);
     const { channel } = this.#opened;

@@ -64,7 +64,7 @@ async function deleteStreams(options: NatsStoreOptions): Promise<void> {
 }
 
 /** Two handles, as two control planes have; a crash kills every server. */
-export async function natsSubject(
+export async function natsUnderTest(
   cluster: NatsCluster,
   { growsOld }: CaseNeeds = {},
 ): Promise<StoreUnderTest> {

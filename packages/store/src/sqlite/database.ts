@@ -1,7 +1,7 @@
 /**
  * The statements of the SQLite driver: the one place that knows the tables. Everything here is
- * synchronous; nothing outside a `transaction` writes. Data in `Recent` is not read again: the file
- * is locked, so that nobody else writes it.
+ * synchronous; nothing outside a `transaction` writes. Data in `RecentChanges` is not read again:
+ * the file is locked, so that nobody else writes it.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { asWriteId, HISTORY_PER_KEY, type StoreRevision, type WriteId } from '../contract.ts';
@@ -9,7 +9,7 @@ import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
 import { KeyPast } from './key-past.ts';
 import { NewestKeys, type WaitingLimits } from './newest-keys.ts';
-import { Recent } from './recent.ts';
+import { RecentChanges } from './recent.ts';
 import type { Values } from './values.ts';
 
 const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms, c.packed';
@@ -57,7 +57,7 @@ export class SqliteDatabase implements ChangeLog {
   readonly #isKeptByAge: (key: string) => boolean;
   /** The earlier changes of each key, before its last one. */
   readonly past: KeyPast;
-  readonly #recent = new Recent();
+  readonly #recent = new RecentChanges();
   /** Undefined: only the file knows. */
   #latestRevision: StoreRevision | undefined;
 

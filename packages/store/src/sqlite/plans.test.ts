@@ -29,7 +29,7 @@ async function statementsOfAll(path: string): Promise<Set<string>> {
     await store.list(prefix, { after: 'hosts.a', limit: 1 });
     for await (const _ of store.watch(0, prefix)) break;
   }
-  await store.past('hosts.a', 1);
+  await store.historyBackwards('hosts.a', 1);
   await store.history('hosts.a');
   await store.close();
   const statements = new Set(prepared.mock.calls.map(([sql]) => sql));

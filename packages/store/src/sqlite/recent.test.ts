@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { asWriteId } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
-import { RECENT_CHANGES_MAX, Recent } from './recent.ts';
+import { RECENT_CHANGES_MAX, RecentChanges } from './recent.ts';
 
 function change(revision: number, key: string, bytes = 1): StoredChange {
   const value = new Uint8Array(bytes);
@@ -14,7 +14,7 @@ const revisions = (found: readonly StoredChange[] | undefined) =>
   found?.map(({ revision }) => revision);
 
 test('the changes after a revision are listed by prefix, up to a limit', () => {
-  const recent = new Recent();
+  const recent = new RecentChanges();
   expect(recent.after(0, '', 10)).toBeUndefined();
   for (const [at, key] of ['hosts.a', 'racks.a', 'hosts.b', 'hosts.c'].entries()) {
     recent.add(change(7 + at, key));
@@ -26,7 +26,7 @@ test('the changes after a revision are listed by prefix, up to a limit', () => {
 });
 
 test('changes that only the file may know are not listed', () => {
-  const recent = new Recent();
+  const recent = new RecentChanges();
   recent.add(change(7, 'hosts.a'));
   expect(recent.after(5, '', 10)).toBeUndefined();
   for (let at = 8; at < 8 + 2 * RECENT_CHANGES_MAX; at += 1) recent.add(change(at, 'hosts.a'));
@@ -38,7 +38,7 @@ test('changes that only the file may know are not listed', () => {
 });
 
 test('memory is bounded by bytes as well, and the newest of a key outlives its change', () => {
-  const recent = new Recent();
+  const recent = new RecentChanges();
   const [mebibyte, count] = [1_024 * 1_024, 40];
   for (let at = 1; at <= count; at += 1) recent.add(change(at, `hosts.h${at}`, mebibyte));
   expect(recent.after(0, '', 1)).toBeUndefined();
@@ -49,7 +49,7 @@ test('memory is bounded by bytes as well, and the newest of a key outlives its c
 });
 
 test('keys that are read often outlive keys that are not read', () => {
-  const recent = new Recent();
+  const recent = new RecentChanges();
   const value = new Uint8Array(4 * 1_024 * 1_024);
   for (let at = 1; at <= 40; at += 1) {
     recent.add({ ...change(at, `hosts.h${at}`), kind: 'put', value });
@@ -65,7 +65,7 @@ test('keys that are read often outlive keys that are not read', () => {
 });
 
 test('the cache is empty after a transaction was rolled back', () => {
-  const recent = new Recent();
+  const recent = new RecentChanges();
   recent.add(change(1, 'hosts.a'));
   recent.forget();
   expect(recent.newest('hosts.a')).toBeUndefined();

@@ -30,7 +30,7 @@ interface Newest {
   wasAsked: boolean;
 }
 
-export class Recent {
+export class RecentChanges {
   #changes: StoredChange[] = [];
   /** Place of the first that still counts; those before it go together, now and then. */
   #start = 0;

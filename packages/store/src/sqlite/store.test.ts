@@ -9,10 +9,10 @@ import { storeConformance } from '../conformance/suite.ts';
 import { HISTORY_PER_KEY } from '../contract.ts';
 import { sqliteFileProblem } from './check.ts';
 import { openSqliteStore } from './store.ts';
-import { sqliteSubject } from './subject.ts';
+import { sqliteUnderTest } from './subject.ts';
 import { SWEEP_PAUSE_MS, SWEEP_ROWS_MAX } from './sweep.ts';
 
-storeConformance('the SQLite store', sqliteSubject);
+storeConformance('the SQLite store', sqliteUnderTest);
 
 let folder = '';
 let path = '';
@@ -103,7 +103,9 @@ test('values packed with any earlier dictionary are read', async () => {
   const { entries } = await store.list('hosts');
   expect(entries.map((entry) => entry.value)).toEqual([0, 1, 2, 3, 4, 5].map(value));
   expect(await store.get('hosts.h0')).toMatchObject({ value: value(0) });
-  expect((await store.past('hosts.h2', 1)).changes).toMatchObject([{ value: value(2) }]);
+  expect((await store.historyBackwards('hosts.h2', 1)).changes).toMatchObject([
+    { value: value(2) },
+  ]);
   await store.close();
   const database = new DatabaseSync(path);
   expect(database.prepare('SELECT count(*) AS n FROM dictionaries').get()).toEqual({ n: 2 });
@@ -147,18 +149,21 @@ test('the past of a key is found from any revision, and ends where changes are g
     await store.put(`hosts.b${at}`, bytes('x'), 'absent');
   }
   // Odd revisions are of the key.
-  const past = async (from: number) => (await store.past('hosts.a', 2, from)).changes;
+  const past = async (from: number) => (await store.historyBackwards('hosts.a', 2, from)).changes;
   const revisions = async (from: number) => (await past(from)).map((change) => change.revision);
   expect(await revisions(397)).toEqual([397, 395]);
   expect(await revisions(396)).toEqual([395, 393]);
   expect(await revisions(10_000)).toEqual([399, 397]);
   expect(await revisions(3)).toEqual([]);
   expect(await revisions(1)).toEqual([]);
-  const all = await store.past('hosts.a', 256);
+  const all = await store.historyBackwards('hosts.a', 256);
   expect(all.before).toEqual({ kind: 'gone' });
   expect(all.changes.length).toBeGreaterThanOrEqual(HISTORY_PER_KEY);
   expect(all.changes.length).toBeLessThan(2 * HISTORY_PER_KEY);
-  expect(await store.past('hosts.gone', 10)).toEqual({ changes: [], before: { kind: 'nothing' } });
+  expect(await store.historyBackwards('hosts.gone', 10)).toEqual({
+    changes: [],
+    before: { kind: 'nothing' },
+  });
   await store.close();
 });
 
@@ -178,7 +183,11 @@ test('old changes and entries are deleted a bounded number at a time', async () 
   const kept = async () => {
     let changes = 0;
     for (let from: number | undefined = old; from !== undefined; ) {
-      const { changes: some, before } = await store.past(`${TESTED_PREFIX}.a`, 256, from);
+      const { changes: some, before } = await store.historyBackwards(
+        `${TESTED_PREFIX}.a`,
+        256,
+        from,
+      );
       changes += some.length;
       from = before.kind === 'more' ? before.from : undefined;
     }

@@ -23,10 +23,10 @@ import {
   type ExpectedRevision,
   type GetResult,
   HISTORY_PER_KEY,
+  type KeyHistory,
   type Listing,
   type ListPage,
   PAST_CHANGES_MAX,
-  type Past,
   RETENTION_DEFAULT,
   type Retention,
   type StateStore,
@@ -202,7 +202,7 @@ class SqliteStore implements StateStore {
     );
   }
 
-  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
+  async historyBackwards(key: string, limit: number, from?: StoreRevision): Promise<KeyHistory> {
     checkKey(key);
     checkPage(limit, PAST_CHANGES_MAX, from);
     return this.#read(() => {

@@ -21,7 +21,7 @@ import { SWEEP_PAUSE_MS } from './sweep.ts';
 /** Writes that let a sweep finish: more than the rows of any case need. */
 const SWEEPS = 20;
 
-export async function sqliteSubject(): Promise<StoreUnderTest> {
+export async function sqliteUnderTest(): Promise<StoreUnderTest> {
   const root = await mkdtemp(join(tmpdir(), 'rackwright-store-'));
   let life = 0;
   const folder = () => join(root, String(life));

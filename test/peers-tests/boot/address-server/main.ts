@@ -40,7 +40,7 @@ const tell = (line: object): void => void process.stdout.write(`${JSON.stringify
 /** As the agent tells the control plane of them, at once. */
 const networkFaults = new AgentNetworkFaults({
   clock: nodeClock(),
-  tell: ({ faults }) =>
+  report: ({ faults }) =>
     tell({
       kind: 'faults',
       faults: faults.map(({ type, mac, address }) => ({ type, mac, address })),

@@ -10,7 +10,7 @@ import { bootTraceOf } from '../../operation/boot-traces.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { bootWindowMs, notePower } from '../../operation/person.ts';
 import { noteShutdown } from '../../operation/shutdown.ts';
-import { activeRun, forgetFailure, later, type Pass, type PassView } from '../../pass/pass.ts';
+import { activeRun, forgetFailure, type Pass, type PassView, timeAfter } from '../../pass/pass.ts';
 import type { DeepReadonly, RunView } from '../../pass/read-only.ts';
 import { move } from '../../pass/transitions.ts';
 import { type ConditionStep, type OperationStep, operationTimeout } from './step-definition.ts';
@@ -113,7 +113,7 @@ function bootStep(target: agent.BootTarget): OperationStep {
       const value = setPower(pass, { on: true });
       value.bootFrom = target;
       value.bootMacs = [...pass.spec.bootMacs];
-      value.grantExpireTime = later(pass, bootWindowMs(pass));
+      value.grantExpireTime = timeAfter(pass, bootWindowMs(pass));
       return { case: 'setPower', value };
     },
     complete: (pass, run) => {

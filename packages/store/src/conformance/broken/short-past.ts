@@ -14,8 +14,8 @@ export const shortPast: BrokenStore = {
       () => disk,
       async (good) =>
         altered(good, {
-          async past(key, limit) {
-            const past = await good.past(key, Math.min(limit, HISTORY_PER_KEY));
+          async historyBackwards(key, limit) {
+            const past = await good.historyBackwards(key, Math.min(limit, HISTORY_PER_KEY));
             return { changes: past.changes, before: { kind: 'nothing' } };
           },
         }),

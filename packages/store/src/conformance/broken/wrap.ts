@@ -28,7 +28,7 @@ export function altered(good: StateStore, changed: Partial<StateStore>): StateSt
     delete: (key, expected, writeId) => good.delete(key, expected, writeId),
     watch: (from, prefix, signal) => good.watch(from, prefix, signal),
     history: (key) => good.history(key),
-    past: (key, limit, from) => good.past(key, limit, from),
+    historyBackwards: (key, limit, from) => good.historyBackwards(key, limit, from),
     log: good.log,
     latestRevision: () => good.latestRevision(),
     presentRevision: () => good.presentRevision(),

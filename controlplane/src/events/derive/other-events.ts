@@ -3,7 +3,7 @@ import { type WorkflowRun, WorkflowRunState, type store as wire } from '@rackwri
 import { sameMessage } from '../../records/index.ts';
 import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
 
-export function workflowSteps({
+export function workflowEventsOf({
   segments,
   before,
   after,
@@ -37,7 +37,7 @@ function endedRuns(record: wire.WorkflowRecord | undefined): readonly WorkflowRu
 }
 
 /** A newly listed machine; another observation is no event. */
-export function machineSteps({
+export function machineEventsOf({
   segments,
   before,
   after,
@@ -49,7 +49,7 @@ export function machineSteps({
   return { subject: machine, rack, time, contents };
 }
 
-export function certificateSteps({
+export function certificateEventsOf({
   segments,
   after,
 }: RecordChange<wire.CertificateRecord>): EventDraft {
@@ -60,7 +60,7 @@ export function certificateSteps({
   return { subject: host, time, contents };
 }
 
-export function documentSteps({ after }: RecordChange<wire.ErasureDocumentRecord>): EventDraft {
+export function documentEventsOf({ after }: RecordChange<wire.ErasureDocumentRecord>): EventDraft {
   const { document } = after ?? {};
   if (document === undefined) return { subject: '', contents: [] };
   const { name, kind, certificates, host: subject, createTime: time } = document;
@@ -68,7 +68,10 @@ export function documentSteps({ after }: RecordChange<wire.ErasureDocumentRecord
   return { subject, time, contents: [{ case: 'erasureDocumentIssued', value }] };
 }
 
-export function abandonedSteps({ before, after }: RecordChange<wire.AbandonedRecord>): EventDraft {
+export function abandonedEventsOf({
+  before,
+  after,
+}: RecordChange<wire.AbandonedRecord>): EventDraft {
   const [was, is] = [before?.resource, after?.resource];
   if (is === undefined) return { subject: '', contents: [] };
   const contents: EventContent[] = [];

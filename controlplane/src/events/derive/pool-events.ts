@@ -2,7 +2,11 @@
 import type { RolloutTarget, store as wire } from '@rackwright/messages';
 import { added, type EventContent, type EventDraft, type RecordChange } from './event-draft.ts';
 
-export function poolSteps({ segments, before, after }: RecordChange<wire.PoolRecord>): EventDraft {
+export function poolEventsOf({
+  segments,
+  before,
+  after,
+}: RecordChange<wire.PoolRecord>): EventDraft {
   const { uid = '' } = after?.pool ?? before?.pool ?? {};
   const about = { subject: `pools/${segments[1]}` };
   if (after === undefined) {
@@ -12,10 +16,10 @@ export function poolSteps({ segments, before, after }: RecordChange<wire.PoolRec
     before === undefined ? [{ case: 'poolCreated', value: { uid } }] : [];
   const contents = [
     ...created,
-    ...targetSteps(before, after),
-    ...failureSteps(before, after),
-    ...pauseSteps(before, after),
-    ...endSteps(before, after),
+    ...targetEventsOf(before, after),
+    ...failureEventsOf(before, after),
+    ...pauseEventsOf(before, after),
+    ...endEventsOf(before, after),
   ];
   return { ...about, contents };
 }
@@ -24,7 +28,10 @@ function targetOf(record: wire.PoolRecord | undefined): RolloutTarget | undefine
   return record?.pool?.status?.target;
 }
 
-function targetSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecord): EventContent[] {
+function targetEventsOf(
+  before: wire.PoolRecord | undefined,
+  after: wire.PoolRecord,
+): EventContent[] {
   const [was, is] = [targetOf(before), targetOf(after)];
   if (is === undefined || was?.digest === is.digest) return [];
   const { image, reference, version } = is;
@@ -34,7 +41,10 @@ function targetSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecord
   return [{ case: 'rolloutStarted', value }];
 }
 
-function failureSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecord): EventContent[] {
+function failureEventsOf(
+  before: wire.PoolRecord | undefined,
+  after: wire.PoolRecord,
+): EventContent[] {
   const failures = added(
     before?.failures ?? [],
     after.failures,
@@ -46,7 +56,10 @@ function failureSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecor
   }));
 }
 
-function pauseSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecord): EventContent[] {
+function pauseEventsOf(
+  before: wire.PoolRecord | undefined,
+  after: wire.PoolRecord,
+): EventContent[] {
   const isPaused = (record: wire.PoolRecord | undefined) =>
     record?.pool?.spec?.rollout?.paused === true;
   if (isPaused(before) === isPaused(after)) return [];
@@ -55,7 +68,7 @@ function pauseSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecord)
   return before === undefined ? [] : [{ case: 'rolloutResumed', value: {} }];
 }
 
-function endSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecord): EventContent[] {
+function endEventsOf(before: wire.PoolRecord | undefined, after: wire.PoolRecord): EventContent[] {
   const contents: EventContent[] = [];
   const [was, is] = [targetOf(before), targetOf(after)];
   const { halt } = after;

@@ -16,7 +16,11 @@ import { sameMessage } from '../../records/index.ts';
 import { added, type EventContent, type EventDraft, type RecordChange } from './event-draft.ts';
 
 /** The host with its filter fields; for a removed host, as it was. */
-export function hostSteps({ segments, before, after }: RecordChange<wire.HostRecord>): EventDraft {
+export function hostEventsOf({
+  segments,
+  before,
+  after,
+}: RecordChange<wire.HostRecord>): EventDraft {
   const host = after?.host ?? before?.host;
   const { uid = '', labels = {} } = host ?? {};
   const { time, actor, cause } = after?.change ?? {};
@@ -32,14 +36,14 @@ export function hostSteps({ segments, before, after }: RecordChange<wire.HostRec
   const was = before?.host?.status;
   const is = after.host?.status;
   // The end of a run goes before its consequences, and the begin of the next run after them.
-  const runs = runSteps(before, after);
+  const runs = runEventsOf(before, after);
   const contents = [
     ...created,
     ...runs.ended,
-    ...stateSteps(was, is),
-    ...useSteps(was, is),
-    ...troubleSteps(was, is, actor ?? ''),
-    ...hardwareSteps(was, is),
+    ...stateEventsOf(was, is),
+    ...useEventsOf(was, is),
+    ...troubleEventsOf(was, is, actor ?? ''),
+    ...hardwareEventsOf(was, is),
     ...runs.started,
   ];
   return { ...about, contents };
@@ -52,7 +56,7 @@ function traceOf(host: Host | undefined): string {
   return traceparentOf(runTrace(host.uid, run.number, run.traceParent));
 }
 
-function stateSteps(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
+function stateEventsOf(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
   const contents: EventContent[] = [];
   if (was !== undefined && is !== undefined && was.state !== is.state) {
     contents.push({ case: 'hostStateChanged', value: { from: was.state, to: is.state } });
@@ -65,7 +69,7 @@ function stateSteps(was: HostStatus | undefined, is: HostStatus | undefined): Ev
   return contents;
 }
 
-function useSteps(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
+function useEventsOf(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
   const contents: EventContent[] = [];
   const [from = '', to = ''] = [was?.claim?.by, is?.claim?.by];
   if (from !== to) {
@@ -83,7 +87,7 @@ function useSteps(was: HostStatus | undefined, is: HostStatus | undefined): Even
   return contents;
 }
 
-function hardwareSteps(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
+function hardwareEventsOf(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
   const { hardwareChange } = is ?? {};
   const known = was?.hardwareChange;
   if (hardwareChange === undefined) return [];
@@ -93,7 +97,7 @@ function hardwareSteps(was: HostStatus | undefined, is: HostStatus | undefined):
   return [{ case: 'hardwareChanged', value: { changes: [...changes], further, message } }];
 }
 
-function troubleSteps(
+function troubleEventsOf(
   was: HostStatus | undefined,
   is: HostStatus | undefined,
   actor: string,
@@ -123,7 +127,7 @@ function troubleSteps(
         value: { scope, by, reason },
       }),
     ),
-    ...goalSteps(was?.backoff, is?.backoff),
+    ...goalEventsOf(was?.backoff, is?.backoff),
   ];
 }
 
@@ -134,14 +138,14 @@ function holdOf({ scope, by, reason, kind, operationId }: Hold): string {
 }
 
 /** A goal that is given up again after a further failure gives another event. */
-function goalSteps(was: GoalBackoff | undefined, is: GoalBackoff | undefined): EventContent[] {
+function goalEventsOf(was: GoalBackoff | undefined, is: GoalBackoff | undefined): EventContent[] {
   if (is === undefined || !isGivenUp(is)) return [];
   const isSame = was?.failures === is.failures && was.givenUp === is.givenUp;
   return isSame ? [] : [{ case: 'goalGivenUp', value: { reason: is.givenUpReason } }];
 }
 
 /** A run that began and ended within this change gives both events. */
-function runSteps(before: wire.HostRecord | undefined, after: wire.HostRecord) {
+function runEventsOf(before: wire.HostRecord | undefined, after: wire.HostRecord) {
   const known = new Map(runsOf(before).map((run) => [run.number, run]));
   const counted = before?.runCount ?? 0n;
   const started: EventContent[] = [];

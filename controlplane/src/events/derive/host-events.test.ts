@@ -9,14 +9,14 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { hostSteps } from './host-steps.ts';
+import { hostEventsOf } from './host-events.ts';
 
 type Status = MessageInitShape<typeof HostStatusSchema>;
 
 function eventsOf(before: Status, after: Status) {
   const record = (status: Status) => create(wire.HostRecordSchema, { host: { status } });
   const change = { segments: ['hosts', 'h1'], before: record(before), after: record(after) };
-  return hostSteps(change).contents.map((content) => content.case);
+  return hostEventsOf(change).contents.map((content) => content.case);
 }
 
 const givenUp = GivenUpCause.TOO_MANY_FAILURES;

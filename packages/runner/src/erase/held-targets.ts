@@ -19,28 +19,28 @@ export async function holdTargets(
   targets: readonly Target[],
   access: DeviceAccess,
 ): Promise<HeldTarget[]> {
-  const grips: HeldTarget[] = [];
+  const heldTargets: HeldTarget[] = [];
   for (const target of targets) {
-    if (target.plan.kind === 'refused') {
-      grips.push({ kind: 'refused', target, reason: target.plan.reason });
+    if (target.decision.kind === 'refused') {
+      heldTargets.push({ kind: 'refused', target, reason: target.decision.reason });
       continue;
     }
     try {
-      grips.push({ kind: 'held', target, held: await devices.hold(target.device, access) });
+      heldTargets.push({ kind: 'held', target, held: await devices.hold(target.device, access) });
     } catch (error) {
       if (!(error instanceof DeviceError)) {
-        await releaseTargets(grips);
+        await releaseTargets(heldTargets);
         throw error;
       }
-      grips.push({ kind: 'failed', target, error });
+      heldTargets.push({ kind: 'failed', target, error });
     }
   }
-  return grips;
+  return heldTargets;
 }
 
 /** Closes the held devices. */
-export async function releaseTargets(grips: readonly HeldTarget[]): Promise<void> {
-  for (const grip of grips) {
-    if (grip.kind === 'held') await grip.held.close();
+export async function releaseTargets(heldTargets: readonly HeldTarget[]): Promise<void> {
+  for (const heldTarget of heldTargets) {
+    if (heldTarget.kind === 'held') await heldTarget.held.close();
   }
 }

@@ -31,10 +31,10 @@ import {
   gateTimes,
   noGate,
 } from './gate.ts';
-import { Room } from './room.ts';
+import { GateCapacity } from './room.ts';
 import { foldSlots, healthDeadlineMs, newSlot, passGates, soakEndMs } from './slots.ts';
 import { failedOn, noteHalt } from './stops.ts';
-import { isSettled, nextOf, Outage, queueOf, survey } from './survey.ts';
+import { isSettled, nextOf, queueOf, SlotCapacity, survey } from './survey.ts';
 
 export interface PoolFacts {
   /** Every host of the store. */
@@ -52,7 +52,7 @@ export interface PoolFacts {
   readonly nowMs: number;
 }
 
-export interface PoolOutcome {
+export interface PoolDecision {
   readonly record: wire.PoolRecord;
   /** Entries of the ledger, to be written before the record. */
   readonly deployments: readonly wire.DeploymentRecord[];
@@ -65,7 +65,7 @@ export interface PoolOutcome {
 }
 
 /** One reconcile of the pool. */
-export function reconcilePool(kept: wire.PoolRecord, facts: PoolFacts): PoolOutcome {
+export function decidePool(kept: wire.PoolRecord, facts: PoolFacts): PoolDecision {
   const record = clone(wire.PoolRecordSchema, kept);
   const { pool } = record;
   if (pool === undefined) throw new Error('a pool record without pool is none of ours');
@@ -85,14 +85,14 @@ export function reconcilePool(kept: wire.PoolRecord, facts: PoolFacts): PoolOutc
   rollBack(draft, before);
   const first = survey(record, hosts, nowMs);
   foldGateCalls(draft, gate);
-  passGates(draft, { surveyed: first, room: new Room(first) }, gate);
+  passGates(draft, { surveyed: first, room: new GateCapacity(first) }, gate);
   takeSlots(draft);
   const surveyed = survey(record, hosts, nowMs);
   if (isSettled(surveyed)) record.targetSettled = true;
   status.conditions = conditionsOf(record, surveyed, membership, nowMs);
   status.deleting = record.deletion !== undefined;
   const questions = gateOrders(record, hosts, gate);
-  const nextPassMs = nextPass(draft, surveyed);
+  const nextPassMs = nextPassMsOf(draft, surveyed);
   const orders = { questions, callOffs: callOffs(record, hosts, surveyed) };
   return { record, deployments: draft.deployments, ...orders, nextPassMs };
 }
@@ -124,7 +124,7 @@ function rollBack({ record, status, hosts }: PoolDraft, { stop }: Survey): void 
 
 function takeSlots(draft: PoolDraft): void {
   const surveyed = survey(draft.record, draft.hosts, draft.nowMs);
-  const outage = new Outage(surveyed);
+  const outage = new SlotCapacity(surveyed);
   let queue = queueOf(surveyed);
   for (;;) {
     const next = nextOf(queue, outage);
@@ -135,7 +135,7 @@ function takeSlots(draft: PoolDraft): void {
   }
 }
 
-function nextPass({ record, status, nowMs }: PoolDraft, surveyed: Survey): number | undefined {
+function nextPassMsOf({ record, status, nowMs }: PoolDraft, surveyed: Survey): number | undefined {
   const { GATE, PROVING } = RolloutSlotState;
   const times = [
     ...status.slots.flatMap((slot) => {

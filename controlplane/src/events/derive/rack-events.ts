@@ -3,7 +3,11 @@ import type { Freeze, store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
 import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
 
-export function rackSteps({ segments, before, after }: RecordChange<wire.RackRecord>): EventDraft {
+export function rackEventsOf({
+  segments,
+  before,
+  after,
+}: RecordChange<wire.RackRecord>): EventDraft {
   const name = `racks/${segments[1]}`;
   const { uid = '' } = after?.rack ?? before?.rack ?? {};
   const about = { subject: name, rack: name };
@@ -15,9 +19,9 @@ export function rackSteps({ segments, before, after }: RecordChange<wire.RackRec
   const [was, is] = [before?.rack?.status, after.rack?.status];
   const contents = [
     ...created,
-    ...keySteps(before, after),
-    ...sessionSteps(before, after),
-    ...freezeSteps(was?.freeze, is?.freeze),
+    ...keyEventsOf(before, after),
+    ...sessionEventsOf(before, after),
+    ...freezeEventsOf(was?.freeze, is?.freeze),
   ];
   const { restoredStore } = is ?? {};
   if (restoredStore !== undefined && was?.restoredStore === undefined) {
@@ -27,19 +31,19 @@ export function rackSteps({ segments, before, after }: RecordChange<wire.RackRec
   return { ...about, contents };
 }
 
-export function fleetSteps({ before, after }: RecordChange<wire.FleetRecord>): EventDraft {
+export function fleetEventsOf({ before, after }: RecordChange<wire.FleetRecord>): EventDraft {
   const [was, is] = [before?.fleet?.status?.freeze, after?.fleet?.status?.freeze];
-  return { subject: 'fleet', contents: freezeSteps(was, is) };
+  return { subject: 'fleet', contents: freezeEventsOf(was, is) };
 }
 
-function freezeSteps(was: Freeze | undefined, is: Freeze | undefined): EventContent[] {
+function freezeEventsOf(was: Freeze | undefined, is: Freeze | undefined): EventContent[] {
   if (was === undefined && is !== undefined) {
     return [{ case: 'freezeStarted', value: { by: is.by, reason: is.reason } }];
   }
   return was !== undefined && is === undefined ? [{ case: 'freezeEnded', value: {} }] : [];
 }
 
-function keySteps(before: wire.RackRecord | undefined, after: wire.RackRecord): EventContent[] {
+function keyEventsOf(before: wire.RackRecord | undefined, after: wire.RackRecord): EventContent[] {
   const contents: EventContent[] = [];
   const revoked = after.rack?.status?.lastRevoked;
   const revokedBefore = before?.rack?.status?.lastRevoked;
@@ -59,7 +63,10 @@ function keySteps(before: wire.RackRecord | undefined, after: wire.RackRecord): 
 }
 
 /** A session that replaces another one, on any replica, gives the event "connected". */
-function sessionSteps(before: wire.RackRecord | undefined, after: wire.RackRecord): EventContent[] {
+function sessionEventsOf(
+  before: wire.RackRecord | undefined,
+  after: wire.RackRecord,
+): EventContent[] {
   const [was = '', is] = [before?.sessionReplica, after.sessionReplica];
   const { lastSeenTime, agentVersion = '' } = after.rack?.status ?? {};
   if (is === '') {
