@@ -64,16 +64,24 @@ test.each([
   ['peers.ts', '--arm'],
   ['bench/erase/main.ts', '--rounds'],
   ['bench/store/main.ts', 'stray'],
+  // Nothing would be measured, and no floor be missed.
+  ['bench/http/main.ts', '--rounds', '0'],
+  ['bench/scale/main.ts', '--hosts', '1000,0'],
+  ['bench/tftp/main.ts', '--rounds', 'abc'],
 ])(
   'the program %s refuses %s before it begins',
-  (program, argument) => {
+  (program, argument, ...values) => {
     // Without PATH it finds nothing to install where it does not refuse.
-    const done = spawnSync(process.execPath, [join(import.meta.dirname, program), argument], {
-      encoding: 'utf8',
-      env: { PATH: '' },
-      timeout: 50_000,
-      killSignal: 'SIGKILL',
-    });
+    const done = spawnSync(
+      process.execPath,
+      [join(import.meta.dirname, program), argument, ...values],
+      {
+        encoding: 'utf8',
+        env: { PATH: '' },
+        timeout: 50_000,
+        killSignal: 'SIGKILL',
+      },
+    );
     expect(done.stderr).toContain(argument);
     expect(done.stdout).toBe('');
     expect(done.status).toBe(2);

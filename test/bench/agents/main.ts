@@ -8,6 +8,7 @@
  * `--brief` leaves out noise and echo, `--idle` noise and flood; `--profile` writes the control
  * plane's CPU profile there.
  */
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HostGoal } from '@rackwright/messages';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { freePorts, selfSigned } from '@rackwright/sim/loopback';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, wholeArgument } from '../../program-arguments.ts';
 import { installedArguments } from '../installed.ts';
 import type { Measured } from './client.ts';
 import type { Flooded, FloodPorts } from './flood.ts';
@@ -72,7 +73,7 @@ const { values } = programArguments({
     profile: { type: 'string', default: '' },
   },
 });
-const agents = Number(values.agents);
+const agents = wholeArgument('--agents', values.agents);
 if (!Number.isSafeInteger(agents) || agents < 3) {
   console.error('--agents takes a whole number from 3');
   process.exit(2);

@@ -13,13 +13,14 @@
  *
  * Ends with 1 when a boot is lost, or when a script's p99 is above 20 ms.
  */
+
 import { createSocket } from 'node:dgram';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
-import { programArguments, serveArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments, wholeArgument } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { median, percentile } from '../beside/figures.ts';
 import { freeTcpPort, listening } from '../beside/free-port.ts';
@@ -197,7 +198,7 @@ if (served !== undefined) {
   await serve(folder, JSON.parse(ports) as Ports, Number(hosts));
 } else {
   const small = { kernelBytes: mebibyte / 4, initrdBytes: (mebibyte * 3) / 4 };
-  await storm({ hosts: Number(values.hosts), ...small });
+  await storm({ hosts: wholeArgument('--hosts', values.hosts), ...small });
   await storm({ hosts: 48, kernelBytes: 9 * mebibyte, initrdBytes: 60 * mebibyte });
   await bootsInFlood({ hosts: 48, ...small }, 20);
   await scriptsAtRate(48, 500, 10);

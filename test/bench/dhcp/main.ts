@@ -10,10 +10,11 @@
  * Ends with 1 when ours takes more than 2.5 times the CPU time of dnsmasq, or loses one of 1,000
  * discovers that come within 100 ms.
  */
+
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { programArguments, serveArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments, wholeArgument } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, report, type Sample } from '../beside/figures.ts';
 import { type Boots, RelayedHosts } from './client.ts';
@@ -121,6 +122,9 @@ if (served !== undefined) {
   const [server = '', ports = '', hosts = ''] = served;
   await serve(server, JSON.parse(ports) as Ports, Number(hosts));
 } else {
-  const load = { hosts: Number(values.hosts), exchanges: Number(values.exchanges) };
-  await compare(load, Number(values.rounds));
+  const load = {
+    hosts: wholeArgument('--hosts', values.hosts),
+    exchanges: wholeArgument('--exchanges', values.exchanges),
+  };
+  await compare(load, wholeArgument('--rounds', values.rounds));
 }

@@ -9,10 +9,11 @@
  * Ends with 1 when ours takes more than 1.1 times the CPU time of bare Node, or more than 4 times
  * that of nginx.
  */
+
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { programArguments, serveArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments, wholeArgument } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, report, type Sample } from '../beside/figures.ts';
 import { listening } from '../beside/free-port.ts';
@@ -88,7 +89,11 @@ if (served !== undefined) {
   await serve(path, Number(port));
 } else {
   const { mib, connections, requests, rounds } = values;
-  const fileBytes = Number(mib) * mebibyte;
-  const load = { connections: Number(connections), requests: Number(requests), fileBytes };
-  await compare(load, Number(rounds));
+  const fileBytes = wholeArgument('--mib', mib) * mebibyte;
+  const load = {
+    connections: wholeArgument('--connections', connections),
+    requests: wholeArgument('--requests', requests),
+    fileBytes,
+  };
+  await compare(load, wholeArgument('--rounds', rounds));
 }

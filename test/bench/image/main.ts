@@ -16,6 +16,7 @@
  * `--memory`: instead, how much memory 8 GiB take above 1 GiB. Needs 24 GiB of disk, and 8 more for
  * each writer beyond the first.
  */
+
 import { createReadStream, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -32,7 +33,7 @@ import {
 import { nodeWebClient } from '@rackwright/platform/node';
 import { type Registry, startRegistry } from '../../peers-tests/oci/registry.ts';
 import { peer } from '../../peers-tests/peer.ts';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, wholeArgument } from '../../program-arguments.ts';
 import { type DeployTimes, deploy, type PublishedImage } from './deploy.ts';
 import { judged, lineOf, type Row } from './table.ts';
 import {
@@ -60,8 +61,8 @@ const { values } = programArguments({
     memory: { type: 'boolean', default: false },
   },
 });
-const rounds = wholeAbove0('rounds', values.rounds);
-const writerCounts = values.writers.split(',').map((each) => wholeAbove0('writers', each));
+const rounds = wholeArgument('--rounds', values.rounds);
+const writerCounts = values.writers.split(',').map((each) => wholeArgument('--writers', each));
 const compression = Object.keys(compressions).find(
   (each): each is Compression => each === values.compression,
 );
@@ -80,16 +81,10 @@ const allDisks = Array.from({ length: Math.max(...writerCounts) }, (_, index) =>
 const registry = await startRegistry(program.path, false);
 try {
   if (values.memory) await compareMemory(registry, compression);
-  else await compareSpeed(registry, compression, wholeAbove0('mib', values.mib));
+  else await compareSpeed(registry, compression, wholeArgument('--mib', values.mib));
 } finally {
   await registry.close();
   await rm(folder, { recursive: true, force: true });
-}
-
-function wholeAbove0(name: 'mib' | 'writers' | 'rounds', text: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number > 0) return number;
-  throw new Error(`--${name} ${text}: must be a whole number above 0`);
 }
 
 async function compareSpeed(from: Registry, by: Compression, mib: number): Promise<void> {

@@ -6,6 +6,7 @@
  * it is there (`ironic.ts`). Ends with 1 when a figure misses its floor; fewer hosts than
  * `judgedHosts` are not judged. `--profile` writes the CPU profiles of both programs there.
  */
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ import { promisify } from 'node:util';
 import { HostState, WatchHostsResponse_Kind } from '@rackwright/messages';
 import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, wholeArgument } from '../../program-arguments.ts';
 import { installedArguments } from '../installed.ts';
 import { measureIronic, whyWithoutIronic } from './ironic.ts';
 
@@ -50,15 +51,8 @@ const options = {
   profile: { type: 'string', default: '' },
 } as const;
 const { values } = programArguments({ options });
-const hosts = countOf('hosts');
-const ironicHosts = countOf('ironic-hosts');
-
-function countOf(name: 'hosts' | 'ironic-hosts'): number {
-  const count = Number(values[name]);
-  if (Number.isSafeInteger(count) && count >= 1) return count;
-  console.error(`--${name} takes a whole number from 1`);
-  process.exit(2);
-}
+const hosts = wholeArgument('--hosts', values.hosts);
+const ironicHosts = wholeArgument('--ironic-hosts', values['ironic-hosts']);
 
 const folder = mkdtempSync(join(tmpdir(), 'rackwright-bench-'));
 const children: ChildProcess[] = [];

@@ -6,6 +6,7 @@
  * answer to a report while one operator lists, watches and counts in a loop. With `--folder` filled
  * stores stay there for the next time; `--profile` writes a CPU profile of the control plane.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
   chmodSync,
@@ -23,7 +24,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiFailure, HostView } from '@rackwright/messages';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, wholeArgument } from '../../program-arguments.ts';
 import { installedArguments } from '../installed.ts';
 import { type Answered, measureAnswers, type Reached } from './answered.ts';
 import { addHosts, atOnce, createFleet, creationOf, inParallel, makeHost, rackOf } from './fill.ts';
@@ -36,7 +37,7 @@ const { values } = programArguments({
     profile: { type: 'string', default: '' },
   },
 });
-const sizes = values.hosts.split(',').map(Number);
+const sizes = values.hosts.split(',').map((each) => wholeArgument('--hosts', each));
 if (!sizes.every((size) => Number.isSafeInteger(size) && size >= 100)) {
   console.error('--hosts takes whole numbers from 100');
   process.exit(2);

@@ -8,6 +8,7 @@
  *
  * Ends with 1 when the best of all starts is above 350 ms or 120 MiB.
  */
+
 import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -16,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
-import { programArguments } from '../../program-arguments.ts';
+import { programArguments, wholeArgument } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { spread } from '../beside/figures.ts';
 import { freeTcpPort } from '../beside/free-port.ts';
@@ -129,4 +130,4 @@ const { values } = programArguments({
     rounds: { type: 'string', default: '7' },
   },
 });
-await compare(Number(values.hosts), Number(values.rounds));
+await compare(wholeArgument('--hosts', values.hosts), wholeArgument('--rounds', values.rounds));

@@ -16,10 +16,11 @@
  * Ends with 1 when ours takes more than 1.1 times the CPU time of bare Node at any window, or more
  * than 1.3 times that of atftpd where windows are larger than one block.
  */
+
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { programArguments, serveArguments } from '../../program-arguments.ts';
+import { programArguments, serveArguments, wholeArgument } from '../../program-arguments.ts';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, type Floor, report, type Sample } from '../beside/figures.ts';
 import { type Fetched, fetchTogether } from './client.ts';
@@ -119,5 +120,9 @@ if (served !== undefined) {
   const [folder = '', port = ''] = served;
   await serve(folder, Number(port));
 } else {
-  await compare(Number(values.transfers), Number(values.mib), Number(values.rounds));
+  await compare(
+    wholeArgument('--transfers', values.transfers),
+    wholeArgument('--mib', values.mib),
+    wholeArgument('--rounds', values.rounds),
+  );
 }
