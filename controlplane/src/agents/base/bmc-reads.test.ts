@@ -122,3 +122,16 @@ test('a question ends with its session, its time or its caller; there are not ma
   for (const each of others) expect(await each).toEqual({ kind: 'noAnswer' });
   expect(timers).toEqual([]);
 });
+
+test('questions count while their secrets are opened, and those asked at once', async () => {
+  const { reads, registry, session, sent, question } = await setUp();
+  registry.open(session());
+  const asked = Array.from({ length: readsPerRackMax + 1 }, () =>
+    reads.ask('r1', question, forever),
+  );
+  expect(await asked.at(-1)).toMatchObject({ kind: 'tooMany', waiting: readsPerRackMax });
+  registry.open(session());
+  for (const each of asked.slice(0, -1)) expect(await each).toEqual({ kind: 'noAnswer' });
+  expect(sent.filter((message) => message.case === 'readBmc')).toEqual([]);
+  expect(timers).toEqual([]);
+});

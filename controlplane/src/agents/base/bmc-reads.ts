@@ -67,13 +67,20 @@ export class BmcReads {
     if (this.#waiting.size >= readsMax || waiting >= readsPerRackMax) {
       return { kind: 'tooMany', waiting };
     }
-    const given = await giveBmcSecret(this.#deps, session, question.bmc);
-    if (given.kind !== 'given') return given;
-    const bmc = { ...question.bmc, credentialVersion: given.version };
-    return this.#wait(rackId, question.hostUid, signal, (id) => {
-      const value = create(agent.ReadBmcSchema, { ...question, bmc, id });
-      session.send({ case: 'readBmc', value });
-    });
+    const { id, result, end } = this.#wait(rackId, question.hostUid, signal);
+    try {
+      const given = await giveBmcSecret(this.#deps, session, question.bmc);
+      if (given.kind !== 'given') end(given);
+      else if (this.#waiting.has(id)) {
+        const bmc = { ...question.bmc, credentialVersion: given.version };
+        const value = create(agent.ReadBmcSchema, { ...question, bmc, id });
+        session.send({ case: 'readBmc', value });
+      }
+    } catch (error) {
+      end({ kind: 'noAnswer' });
+      throw error;
+    }
+    return await result;
   }
 
   /** An agent has answered. */
@@ -83,12 +90,8 @@ export class BmcReads {
     waiting.end({ kind: 'answered', read });
   }
 
-  #wait(
-    rackId: RackId,
-    hostUid: HostUid,
-    signal: AbortSignal,
-    send: (id: string) => void,
-  ): Promise<BmcReadResult> {
+  /** It counts from now on, also while its secret is opened. */
+  #wait(rackId: RackId, hostUid: HostUid, signal: AbortSignal) {
     const id = `${this.#next}`;
     this.#next += 1;
     const { promise, resolve } = Promise.withResolvers<BmcReadResult>();
@@ -103,8 +106,7 @@ export class BmcReads {
     this.#waiting.set(id, { rackId, hostUid, end });
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) onAbort();
-    else send(id);
-    return promise;
+    return { id, result: promise, end };
   }
 
   /** The session of a rack has changed: its answers are lost. */
