@@ -97,14 +97,14 @@ export class AgentBmcReads implements BmcReadReceiver {
     const { clock, log } = this.#parts;
     const abort = new AbortController();
     let gaveWay = false;
-    const giveWay = (): void => {
+    const preempt = (): void => {
       gaveWay = true;
       abort.abort();
     };
     const cancel = clock.after(this.#limits.readMs, () => abort.abort());
     let answer: Answer;
     try {
-      answer = await this.#read(question, giveWay, abort.signal);
+      answer = await this.#read(question, preempt, abort.signal);
     } catch (error) {
       log.error({ hostUid: question.hostUid }, 'a read of a BMC threw', error);
       const text = 'the agent could not read the BMC: see its log';
@@ -123,11 +123,11 @@ export class AgentBmcReads implements BmcReadReceiver {
     this.#tell(question, answer);
   }
 
-  async #read(question: agent.ReadBmc, giveWay: () => void, signal: AbortSignal): Promise<Answer> {
+  async #read(question: agent.ReadBmc, preempt: () => void, signal: AbortSignal): Promise<Answer> {
     const { bmc, expectedIdentity } = question;
     const reachable = resolveBmc(this.#parts.session(), bmc, expectedIdentity);
     if (reachable.kind !== 'ok') return reachable;
-    const driver = this.#parts.drivers.driver(reachable.endpoint, { preempt: giveWay });
+    const driver = this.#parts.drivers.driver(reachable.endpoint, { preempt });
     // (B2)
     const expected = await expectBmc(driver, reachable, { signal });
     if (expected.kind !== 'expected') return expected;

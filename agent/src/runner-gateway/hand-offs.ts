@@ -34,7 +34,7 @@ export const noHandOffs: HandOffSession = {
 };
 
 /** Boots that are remembered as released. */
-const sentMax = 4_096;
+const releasedMax = 4_096;
 
 export interface HandOffParts {
   readonly clock: Clock;
@@ -53,11 +53,12 @@ export class HandOffs {
   /** Boots whose hand-off waits for the lease. */
   readonly #waiting = new Set<OperationId>();
   /**
-   * Boot → when it was first asked for, of hand-offs whose runner was not released in this life.
+   * By boot, when other work on its host first had to wait for this hand-off. Only boots whose
+   * runner has not been released since the start of the agent.
    */
-  readonly #untoldSinceMs = new Map<OperationId, number>();
+  readonly #unreleasedSinceMs = new Map<OperationId, number>();
   /** Boots whose runner was released since the start of the agent. */
-  readonly #sent = new Set<OperationId>();
+  readonly #released = new Set<OperationId>();
 
   constructor(parts: HandOffParts) {
     this.#parts = parts;
@@ -77,10 +78,10 @@ export class HandOffs {
   underWay(hostUid: HostUid): string | undefined {
     const { clock, session, runnerWaitMs } = this.#parts;
     const handOff = session.ofHost(hostUid);
-    if (handOff === undefined || this.#sent.has(handOff.bootOperationId)) return undefined;
+    if (handOff === undefined || this.#released.has(handOff.bootOperationId)) return undefined;
     const nowMs = clock.suspendAwareMs();
-    const sinceMs = this.#untoldSinceMs.get(handOff.bootOperationId) ?? nowMs;
-    this.#untoldSinceMs.set(handOff.bootOperationId, sinceMs);
+    const sinceMs = this.#unreleasedSinceMs.get(handOff.bootOperationId) ?? nowMs;
+    this.#unreleasedSinceMs.set(handOff.bootOperationId, sinceMs);
     if (nowMs - sinceMs < runnerWaitMs) return handOff.operationId;
     this.#markReleased(handOff.bootOperationId);
     return undefined;
@@ -109,10 +110,10 @@ export class HandOffs {
 
   /** Remembered of the last boots only: those before have been booted again long since. */
   #markReleased(bootOperationId: OperationId): void {
-    this.#untoldSinceMs.delete(bootOperationId);
-    this.#sent.add(bootOperationId);
-    const [oldest] = this.#sent;
-    if (this.#sent.size > sentMax && oldest !== undefined) this.#sent.delete(oldest);
+    this.#unreleasedSinceMs.delete(bootOperationId);
+    this.#released.add(bootOperationId);
+    const [oldest] = this.#released;
+    if (this.#released.size > releasedMax && oldest !== undefined) this.#released.delete(oldest);
   }
 
   /**

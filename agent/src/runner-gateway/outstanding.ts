@@ -74,7 +74,10 @@ export class Outstanding {
   /** The order has gone to a runner, which may be at work on it. */
   #offered = false;
   #cancelling = false;
-  /** It ends as a conflict once the runner says that it has not got it; undefined: it fails. */
+  /**
+   * The brake under which the order was held back. If the runner then reports that it never got the
+   * order, the attempt ends as a conflict; undefined: it fails.
+   */
   #brake: SessionBrake | undefined = undefined;
   /** Times in a row that a runner was connected under a freeze and reported nothing about it. */
   #unheard = 0;

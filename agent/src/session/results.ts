@@ -41,8 +41,8 @@ export function interrupted(lastProgress: string): FailedAttempt {
 }
 
 /**
- * R4: "try again later" is no answer for a step that has begun and must not simply run again; the
- * next action follows from its interruption.
+ * R4: a step that has begun and is not safe to run again must not be retried blindly. So its
+ * transient error is reported as `interrupted`, and its re-run class decides.
  */
 export function afterBegin({ operation, begun }: Attempt, result: FinalResult): FinalResult {
   const { kind } = operation;

@@ -286,7 +286,10 @@ export class AgentSession {
     };
   }
 
-  /** Whether work may need the lease, or a deadline of it fires only once this agent was heard. */
+  /**
+   * Whether heartbeats must be frequent: an operation is open, or a boot or a hand-off is awaited
+   * whose deadline is judged only after this agent was heard.
+   */
   #hasWork(): boolean {
     return this.#started().attempts.hasOpen() || this.grants.isAnyAwaited();
   }

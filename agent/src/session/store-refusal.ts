@@ -12,7 +12,10 @@ import {
 export interface KnownStorePosition {
   readonly incarnation: Incarnation;
   readonly revision: Revision;
-  /** Added to the revision they make a sum that never falls, also after an accepted restore. */
+  /**
+   * Revisions that accepted restores have lost. `revision + lostRevisions` never falls: a lower sum
+   * shows an older copy.
+   */
   readonly lostRevisions: Revision;
 }
 

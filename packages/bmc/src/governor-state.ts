@@ -11,9 +11,9 @@ import { type BmcFailed, type BmcResult, type BmcTransient, failed, transient } 
  *    breaker's time is over. Then one call tries, and its silence doubles the time up to a cap. A
  *    BMC that reports busy, or failed, has answered.
  * 4. A credential version that was refused `authenticationFailuresMax` times is not presented
- *    again, because BMCs lock accounts; a newer version starts from zero. A look does not present
+ *    again, because BMCs lock accounts; a newer version starts from zero. A read does not present
  *    one that was refused even once: the last try is left to an ordered call.
- * 5. Silent looks neither open the breaker nor lengthen it: they come at their own pace, and must
+ * 5. Silent reads neither open the breaker nor lengthen it: they come at their own pace, and must
  *    not keep an operation waiting.
  *
  * It must not judge a call's answer beyond "answered, silent, refused the password".

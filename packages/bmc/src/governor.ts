@@ -3,11 +3,11 @@ import { type BmcResult, transient } from './driver.ts';
 import { type BmcHealth, type GovernorLimits, GovernorState } from './governor-state.ts';
 
 /**
- * A call that only looks, and gives way to every act: it is refused while another feature's call
- * waits or is under way, and asked to stop when one arrives.
+ * A preemptible call only reads, and gives way to every act: it is refused while another feature's
+ * call waits or is under way, and asked to stop when one arrives.
  */
 export interface PreemptibleUse {
-  /** Aborts the signal that the look's calls were made with. */
+  /** Aborts the signal that its calls were made with. */
   preempt(): void;
 }
 
@@ -72,7 +72,7 @@ export class Governor {
     readOnly?: PreemptibleUse,
   ): Promise<BmcResult<T>> {
     if (signal?.aborted === true) return Promise.resolve(cancelled());
-    if (readOnly === undefined) this.#makeWay();
+    if (readOnly === undefined) this.#preemptReads();
     else if (this.#hasWork()) {
       return Promise.resolve(transient('busy', 'an operation is at work on this BMC'));
     }
@@ -119,14 +119,14 @@ export class Governor {
     this.#reportHealth();
   }
 
-  /** Whether anything but looks waits or is under way. */
+  /** Whether anything but preemptible calls waits or is under way. */
   #hasWork(): boolean {
     const calls = this.#inFlight === undefined ? this.#queue : [this.#inFlight, ...this.#queue];
     return calls.some(({ readOnly }) => readOnly === undefined);
   }
 
-  /** Every look, under way or waiting, breaks off. */
-  #makeWay(): void {
+  /** Every preemptible call, under way or waiting, breaks off. */
+  #preemptReads(): void {
     for (const { readOnly } of [...this.#queue]) readOnly?.preempt();
     this.#inFlight?.readOnly?.preempt();
   }
