@@ -184,10 +184,10 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'conflictClearsTheError',
     breaks: 'a conflict neither clears nor adds an error',
-    file: 'controlplane/src/host/events/fold.ts',
-    find: '  const first = operationRecord?.firstConflictTime ?? timeNow(pass);',
+    file: 'controlplane/src/host/events/fold-retry.ts',
+    find: '  const first = pass.record.operation?.firstConflictTime ?? timeNow(pass);',
     replace:
-      '  delete pass.status.lastError;\n  const first = operationRecord?.firstConflictTime ?? timeNow(pass);',
+      '  delete pass.status.lastError;\n  const first = pass.record.operation?.firstConflictTime ?? timeNow(pass);',
     caughtBy: test('test/scenarios/lifecycle.test.ts', 'metal3-23'),
   },
   {

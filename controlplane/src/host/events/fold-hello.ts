@@ -9,7 +9,7 @@ import { activeRun, currentStep, hasPassed, type Pass, recordCause } from '../pa
 import { engineSteps } from '../pass/step-names.ts';
 import { keepSystemHolds } from '../pass/system-holds.ts';
 import { interruptBoot, retryStep } from '../run/engine.ts';
-import { checkAgain } from './fold.ts';
+import { checkAgain } from './fold-retry.ts';
 
 const { JOURNALLED } = agent.JournalledOperation_State;
 

@@ -2,29 +2,24 @@
  * Folds in an agent's reports. Every report gets a verdict (R7). Only a result of the operation in
  * progress changes the run, and each of the six result kinds does exactly what DESIGN §3 permits.
  */
-import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   actors,
-  agent,
-  durationText,
+  type agent,
   type FailureDetails,
   FailureType,
   failureNameOf,
-  type HostWait,
   type OperationId,
   otherHost,
   RerunClass,
   type Run,
   type RunFailure,
-  RunKind,
   type RunStep,
   shownCertificate,
-  TransientCause,
   verifyErasedStep,
 } from '@rackwright/messages';
-import { backoffDelayMs, resultFromWire } from '@rackwright/results';
+import { resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
-import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
+import { bmcWorked, clearInBand, foldBmcFailure } from '../bmc/health.ts';
 import { noteWriteReported } from '../deployment/deployment.ts';
 import { foldQueueProgress, queueTimedOut } from '../deployment/image-queue.ts';
 import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
@@ -34,7 +29,6 @@ import { ownerOf } from '../erasure/identity.ts';
 import { nameOfNotProved, noteNotProved } from '../erasure/power-cycle.ts';
 import { noteSpeedsOfFailed } from '../erasure/speeds.ts';
 import { noteParts } from '../hardware/parts.ts';
-import { bootOperationId } from '../operation/boots.ts';
 import { noteBurnIn } from '../operation/burn-ins.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
@@ -55,24 +49,20 @@ import {
   type Pass,
   type PassView,
   recordCause,
-  timeAfter,
   timeNow,
-  waitFor,
   waitsForOthers,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure, truncate } from '../pass/step-failure.ts';
-import { isBootStep, isOfTemplate, switchesOnImage } from '../pass/step-names.ts';
 import { holdBySystem } from '../pass/system-holds.ts';
 import type { ReportVerdict } from '../pass/types.ts';
-import { completeStep, failStep, interruptBoot, interruptStep, retryStep } from '../run/engine.ts';
-import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
+import { completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
 import { addProofAtEnd } from '../run/proof-steps.ts';
 import { takeOutput } from '../run/step-output.ts';
 import { calledStep } from '../run/step-parts.ts';
 import { isOrderedOnce } from '../run/steps/of-agent.ts';
-import type { OperationOptions } from '../run/steps/step-definition.ts';
 import { stepDefinition } from '../run/steps.ts';
+import { foldConflict, foldTransient, isCheck } from './fold-retry.ts';
 import { foldFacts } from './observe.ts';
 
 /** The longest stored progress of an interrupted step, in characters. */
@@ -126,7 +116,7 @@ function foldResult(pass: Pass, report: agent.Report): ReportVerdict | undefined
       foldSigns(pass, attempt.step, result.value.signs, { isEnd: false });
       return undefined;
     case 'retryAfter':
-      foldConflict(pass, attempt, result.value);
+      foldConflict(pass, attempt.run, attempt.step, result.value);
       return { kind: 'applied' };
     case 'hostUpdated':
       foldFacts(pass, result.value.observations, report.time);
@@ -135,7 +125,7 @@ function foldResult(pass: Pass, report: agent.Report): ReportVerdict | undefined
       foldFailed(pass, attempt, result.value);
       return { kind: 'applied' };
     case 'transientError':
-      foldTransient(pass, attempt, result.value);
+      foldTransient(pass, attempt.run, attempt.step, result.value);
       return { kind: 'applied' };
     case undefined:
       return foldUnsupported(pass, attempt, report, 'no result');
@@ -250,146 +240,6 @@ function keepOutput(
   output: agent.StepOutput | undefined,
 ): void {
   takeOutput(pass, run, step, pass.record.operation?.operation?.id ?? '', output);
-}
-
-/** A conflict keeps errors and counts; it only waits, within a bound. */
-function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAfter): void {
-  if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
-  const operationRecord = pass.record.operation;
-  if (operationRecord?.begun === true) return interruptStep(pass, run, step, result.message);
-  if (result.reason === agent.ConflictReason.INVALID_STATE) {
-    const definition = stepDefinition(step);
-    const boots = definition.kind === 'operation' && definition.inBand === true;
-    if (boots || isBootStep(step.name)) return interruptBoot(pass, run, step, result.message);
-    if (switchesOnImage(step.name)) return foldOnAlready(pass, run, step);
-  }
-  if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(pass, run, step, result);
-  // It began under this same id before, and its result is lost.
-  const ran = operationRecord?.operation?.kind.case === 'runStep';
-  if (ran && result.reason === agent.ConflictReason.DUPLICATE) {
-    return interruptStep(pass, run, step, result.message);
-  }
-  const { nowMs, timing } = pass.context;
-  const first = operationRecord?.firstConflictTime ?? timeNow(pass);
-  const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
-  if (leftMs <= 0) {
-    const lasted = durationText(timing.conflictBudgetMs);
-    const text = `${calledStep(step)}: still in conflict after ${lasted}: ${result.message}`;
-    failStep(pass, run, step, stepFailure('conflict', text));
-    return;
-  }
-  const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
-  // The last try is at the end of the budget, even when the agent asks for a longer delay.
-  const notBefore = timeAfter(pass, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
-  retryStep(pass, run, step, checkAgain(pass), { notBefore, firstConflictTime: first });
-  waitFor(pass, run, 'conflict', result.message);
-}
-
-/**
- * A host that is on cannot be made to boot from its disk. After an attempt of ours, in this run or
- * since its last power off, it did boot from there. Otherwise somebody else switched it on, and
- * what it booted is unknown.
- */
-function foldOnAlready(pass: Pass, run: Run, step: RunStep): void {
-  const { record, status } = pass;
-  status.poweredOn = true;
-  const isOurs = record.switchedOnRun !== 0n && record.switchedOnRun !== run.number;
-  if (step.attempt > 1 || isOurs) return completeStep(pass, run, step);
-  record.switchedOnRun = 0n;
-  const text = 'the host is on already; ask for a reset to boot it from its disk';
-  failStep(pass, run, step, stepFailure('conflict', `${calledStep(step)}: ${text}`));
-}
-
-/** A freeze lasts until a person ends it: budgets do not run during it. */
-function foldFrozen(pass: Pass, run: Run, step: RunStep, result: agent.RetryAfter): void {
-  const notBefore = timeAfter(pass, pass.context.timing.retryDelayMs);
-  retryStep(pass, run, step, checkAgain(pass), { notBefore, ...conflictSince(pass) });
-  waitFor(pass, run, 'freeze', result.message);
-}
-
-/** The result is unknown: retry later, and report it when it lasts. */
-function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.TransientError): void {
-  if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
-  if (result.cause === TransientCause.RUNNER_AWAY && isOfEarlierRun(pass, run)) {
-    return interruptBoot(pass, run, step, result.message);
-  }
-  const operationRecord = pass.record.operation;
-  // R4: it has begun, whatever prevented its end.
-  if (operationRecord?.begun === true) return interruptStep(pass, run, step, result.message);
-  const { timing, nowMs } = pass.context;
-  const count = (operationRecord?.transientCount ?? 0) + 1;
-  const first = operationRecord?.firstTransientTime ?? timeNow(pass);
-  const lastedMs = nowMs - timestampMs(first);
-  if (result.cause === TransientCause.RUNNER_AWAY && lastedMs > timing.bootTimeoutMs) {
-    // A later attempt cannot use this boot, unless the runner is seen again.
-    pass.record.inRunner = false;
-    const text = `the runner went away and did not come back: ${result.message}`;
-    failStep(pass, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
-    return;
-  }
-  if (
-    result.cause === TransientCause.REGISTRY &&
-    (!isOfTemplate(step) || run.kind !== RunKind.WORKFLOW) &&
-    lastedMs > timing.registryBudgetMs
-  ) {
-    failStep(pass, run, step, stepFailure('registryUnreachable', result.message));
-    return;
-  }
-  if (count >= timing.transientFaultCount || lastedMs >= timing.transientFaultMs) {
-    foldSilence(pass, result.cause, result.message, first);
-  }
-  const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
-  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
-  const backoffMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
-  const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
-  // The last try is at the end of the budget, even when the agent asks for a longer delay.
-  const delayMs = Math.max(backoffMs, Math.min(askedMs, timing.registryBudgetMs - lastedMs));
-  const postponement = {
-    notBefore: timeAfter(pass, delayMs),
-    transientCount: count,
-    firstTransientTime: first,
-    ...conflictSince(pass),
-  };
-  retryStep(pass, run, step, checkAgain(pass), postponement);
-  waitFor(pass, run, silent[result.cause] ?? 'bmc', result.message, first);
-}
-
-/** Which party did not respond; the BMC for any other cause. */
-const silent: Readonly<Partial<Record<TransientCause, HostWait>>> = {
-  [TransientCause.RUNNER_AWAY]: 'runner',
-  [TransientCause.REGISTRY]: 'registry',
-};
-
-/**
- * A resumed run uses the runner of the failed one only while that runner is up. A clean in the boot
- * of its inspection waits for its runner as in a boot of its own.
- */
-function isOfEarlierRun(pass: PassView, run: RunView): boolean {
-  if (run.resumes === '') return false;
-  const boot = operationParts(pass.host.uid, bootOperationId(pass, run));
-  return boot !== undefined && boot.runNumber !== run.number;
-}
-
-/** All conflicts of a step share one budget, regardless of other results in between. */
-function conflictSince({ record }: PassView): { readonly firstConflictTime?: Timestamp } {
-  const firstConflictTime = record.operation?.firstConflictTime;
-  return firstConflictTime === undefined ? {} : { firstConflictTime };
-}
-
-/** Whether the present order only looks for what an earlier one has done. */
-function isCheck({ record }: PassView): boolean {
-  const kind = record.operation?.operation?.kind;
-  return (
-    kind?.case === 'runStep' &&
-    kind.value.mode === agent.StepMode.CHECK &&
-    kind.value.step !== verifyErasedStep
-  );
-}
-
-/** A check without a result stays a check. */
-export function checkAgain(pass: PassView): OperationOptions {
-  const operation = pass.record.operation?.operation;
-  return operation !== undefined && isCheck(pass) ? { checkOf: operation } : {};
 }
 
 function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): void {
