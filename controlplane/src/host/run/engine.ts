@@ -22,6 +22,7 @@ import {
   readActor,
   type ShutdownPolicy,
   StepState,
+  type store,
 } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
 import { resetStepBeforeTakeOut, tooLateToTakeOut } from '../deployment/still-in.ts';
@@ -51,6 +52,7 @@ import {
   waitForAgent,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
+import { skip, skipReasons } from '../pass/skip-reason.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import { move } from '../pass/transitions.ts';
@@ -60,12 +62,12 @@ import { followTemplate, isHeldAfter } from './follow-template.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
 import { knownSteps } from './known-steps.ts';
 import { refusalOfUnwritten } from './old-disk.ts';
-import { addProofAtEnd, skipProof, withProof } from './proof-steps.ts';
+import { addProofAtEnd, isProofUnneeded, withProof } from './proof-steps.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { calledStep, isPlannedToSkip, partOf } from './step-parts.ts';
 import type { LastAttempt } from './step-policy.ts';
-import { skipUnneeded } from './step-start.ts';
+import { skipSteps, unneededPart } from './step-start.ts';
 import { refusalOfImage } from './steps/image-of-step.ts';
 import { beginUse } from './steps/power.ts';
 import type { OperationOptions } from './steps/step-definition.ts';
@@ -118,7 +120,16 @@ export function enterRun(
   else status.run.shutdown = shutdown;
   addProofAtEnd(pass, status.run);
   if (kind === RunKind.CLEAN) beginClean(pass, readActor(status.run.requestedBy));
-  if (runsEndingReview.has(kind)) delete record.lookFirstSince;
+  clearRunRecord(record, kind);
+  const writes = endsAvailability(status.run);
+  if (writes && status.state === HostState.AVAILABLE) move(status, 'used');
+  else if (writes && kind === RunKind.WORKFLOW) beginUse(pass);
+  keepRereadingDue(pass);
+  if (runsEndingIntents.has(kind)) endIntents(pass);
+}
+
+/** Clears what earlier runs have left in the record and this one must not find. */
+function clearRunRecord(record: store.HostRecord, kind: RunKind): void {
   delete record.operation;
   delete record.call;
   delete record.runner;
@@ -130,23 +141,22 @@ export function enterRun(
     record.certified = [];
     delete record.plannedErasure;
   }
-  const writes = endsAvailability(status.run);
-  if (writes && status.state === HostState.AVAILABLE) move(status, 'used');
-  else if (writes && kind === RunKind.WORKFLOW) beginUse(pass);
-  keepRereadingDue(pass);
-  if (!runsEndingIntents.has(kind)) return;
+  if (runsEndingReview.has(kind)) delete record.lookFirstSince;
+}
+
+function endIntents({ record, status }: Pass): void {
   record.adoptTo = HostState.UNSPECIFIED;
   status.inRescue = false;
 }
 
-/** Runs that a person requests only after a check (`restored.ts`, G3). */
+/** Runs that end a person's review: they are requested only after it (`restored.ts`, G3). */
 const runsEndingReview: ReadonlySet<RunKind> = new Set([
   RunKind.CLEAN,
   RunKind.REIMAGE,
   RunKind.RELEASE,
 ]);
 
-/** Runs that do not affect an earlier request for the host. */
+/** Runs that end an earlier request to adopt the host, and its stay in rescue. */
 const runsEndingIntents: ReadonlySet<RunKind> = new Set([
   RunKind.INSPECT,
   RunKind.CLEAN,
@@ -208,7 +218,7 @@ export function driveRun(pass: Pass, run: Run): void {
     if (isStepOver(step)) run.currentStep += 1;
     else if (!takeRunnerSlot(pass, run)) return;
     else if (step.state === StepState.PENDING) {
-      if (!skipUnneeded(run) && !skipProof(pass, run, step)) beginStep(pass, run, step);
+      beginOrSkip(pass, run, step);
     } else if (!driveStep(pass, run, step) && !giveUpWaiting(pass, run, step)) return;
   }
 }
@@ -227,6 +237,13 @@ function abortFailure(run: RunView): RunFailure {
   const reason = run.abort?.reason ? `: ${run.abort.reason}` : '';
   const by = run.abort?.by ?? 'a person';
   return stepFailure('cancelled', `aborted during ${at} by ${by}${reason}`);
+}
+
+function beginOrSkip(pass: Pass, run: Run, step: RunStep): void {
+  const unneeded = unneededPart(run);
+  if (unneeded !== undefined) skipSteps(unneeded.steps, unneeded.why);
+  else if (isProofUnneeded(pass, run, step)) skip(step, skipReasons.nothingToRead);
+  else beginStep(pass, run, step);
 }
 
 function beginStep(pass: Pass, run: Run, step: RunStep): void {

@@ -14,8 +14,7 @@ import {
 } from '@rackwright/messages';
 import { isRereadingDue, isUsedSince, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
 import { isStepOver, type PassView } from '../pass/pass.ts';
-import type { RunView } from '../pass/read-only.ts';
-import { skip, skipReasons } from '../pass/skip-reason.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps } from './known-steps.ts';
 import { named, newStep } from './render.ts';
@@ -86,12 +85,10 @@ function stepsNamed({ context }: PassView, ...names: readonly string[]): RunStep
   });
 }
 
-/** Skips a reading with nothing to read. True: it was skipped. */
-export function skipProof(pass: PassView, run: RunView, step: RunStep): boolean {
+/** Whether a step is a reading with nothing to read. */
+export function isProofUnneeded(pass: PassView, run: RunView, step: StepView): boolean {
   if (step.name !== verifyErasedStep || isStepOver(step)) return false;
   // A reading that has begun may have found data. Only a use of the disks ends the question.
   if (step.attempt > 0 && !isUsedSince(pass)) return false;
-  if (plansToProve(pass, run).length > 0) return false;
-  skip(step, skipReasons.nothingToRead);
-  return true;
+  return plansToProve(pass, run).length === 0;
 }

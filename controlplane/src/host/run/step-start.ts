@@ -14,16 +14,20 @@ import { type SkipReason, skip, skipReasons } from '../pass/skip-reason.ts';
 import { isOfTemplate } from '../pass/step-names.ts';
 import { isBootPart, isPlannedToSkip, isRunnerUp, partOf, type StepRange } from './step-parts.ts';
 
-/** Skips the present step if it does not run. True: it was skipped. */
-export function skipUnneeded(run: Run): boolean {
-  if (run.kind !== RunKind.WORKFLOW) return false;
+/** Steps of a workflow that do not run, from the present one on, and why. */
+export interface UnneededPart {
+  readonly steps: readonly RunStep[];
+  readonly why: SkipReason;
+}
+
+/** Undefined: the present step runs. */
+export function unneededPart(run: Run): UnneededPart | undefined {
+  if (run.kind !== RunKind.WORKFLOW) return undefined;
   const { steps, currentStep } = run;
   const part = partOf(steps, currentStep);
-  if (part.from !== currentStep || steps[currentStep]?.attempt !== 0) return false;
+  if (part.from !== currentStep || steps[currentStep]?.attempt !== 0) return undefined;
   const why = whyNot(run, part);
-  if (why === undefined) return false;
-  skipSteps(steps.slice(part.from, part.to + 1), why);
-  return true;
+  return why === undefined ? undefined : { steps: steps.slice(part.from, part.to + 1), why };
 }
 
 /** Skips steps that have not begun. */
