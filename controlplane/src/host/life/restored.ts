@@ -42,8 +42,9 @@ export function isRestoredHold(hold: Hold): boolean {
 }
 
 /**
- * The context in which a host is guarded. After the acceptance the agent is back before it has said
- * what it still has of the lost history: until then nothing is accepted for the host (G1).
+ * The context in which a host is guarded. After a person has accepted the loss, the agent
+ * reconnects before it reports which operations of the lost history it still has. Until that report
+ * nothing is ordered for the host (G1).
  */
 export function guardedContext(
   { host }: store.HostRecord,

@@ -47,7 +47,7 @@ export interface Pass {
   caused: boolean;
 }
 
-/** What says by itself that it is not changed. */
+/** Fields whose own types are read-only already. */
 type Apart = 'context' | 'leftUp';
 
 /**
