@@ -17,7 +17,7 @@ import {
 } from '@rackwright/messages';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
 import { queueTimeoutMs } from '../deployment/image-queue.ts';
-import { waitAtBrake } from '../pass/brake.ts';
+import { askForWipeSlot, brakeOn, type SendWait } from '../pass/brake.ts';
 import {
   activeRun,
   hasPassed,
@@ -30,9 +30,9 @@ import {
   waitForAgent,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import type { HostEffect } from '../pass/types.ts';
+import type { HostEffect, SessionContext } from '../pass/types.ts';
 import { isDescendantOf, lifeOf } from './lineage.ts';
-import { bootWindowMs, waitsForConfirmation } from './person.ts';
+import { bootWindowMs, confirmationBefore } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": a unique name for one attempt. */
@@ -110,49 +110,67 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
   const operationRecord = pass.record.operation;
   const { session } = pass.context;
   if (operationRecord?.operation === undefined) return 'waiting';
-  if (operationRecord.notBefore !== undefined && !hasPassed(pass, operationRecord.notBefore))
-    return 'waiting';
+  const { operation, notBefore, sentTo } = operationRecord;
+  if (notBefore !== undefined && !hasPassed(pass, notBefore)) return 'waiting';
   if (session === undefined) {
     waitForAgent(pass, run);
     return 'waiting';
   }
-  if (operationRecord.sentTo !== undefined)
-    return present(pass, run, operationRecord, session.journal);
-  const { case: kind = '' } = operationRecord.operation.kind;
-  if (session.operationKinds?.includes(kind) === false) {
-    waitFor(pass, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
+  if (sentTo !== undefined) return present(pass, run, operationRecord, session.journal);
+  const wait = sendWaitOf(pass, run, operation, session);
+  if (wait !== undefined) {
+    if (wait.budget !== undefined) askForWipeSlot(pass, run, wait.budget);
+    waitFor(pass, run, wait.reason, wait.message);
     return 'waiting';
   }
-  const missing = missingOf(pass, operationRecord.operation);
-  if (missing !== undefined) {
-    waitFor(
-      pass,
-      run,
-      'agent',
-      `the agent of the rack does not know ${missing}: it must be updated`,
-    );
-    return 'waiting';
-  }
-  if (waitAtBrake(pass, run, operationRecord.operation)) return 'waiting';
-  if (waitsForConfirmation(pass, run, operationRecord.operation)) return 'waiting';
   noteSent(pass, operationRecord, session.journal);
   operationRecord.sendTime = timeNow(pass);
+  startClock(pass, run, operation, timeoutMs);
+  // The wait for a silent BMC lasts until it responds, also during a retry.
+  if (hostWaitOf(run.waiting) !== 'bmc' || operationRecord.transientCount === 0)
+    stopWaiting(pass, run);
+  pass.effects.push({ kind: 'send', operation: asSent(pass.record, operation) });
+  return 'sent';
+}
+
+/** What the first sending waits for while the agent is connected; undefined: nothing. */
+function sendWaitOf(
+  pass: PassView,
+  run: RunView,
+  operation: agent.Operation,
+  session: SessionContext,
+): SendWait | undefined {
+  const unknown = unknownToAgent(pass, operation, session);
+  if (unknown !== undefined) {
+    const message = `the agent of the rack does not know ${unknown}: it must be updated`;
+    return { reason: 'agent', message };
+  }
+  const brake = brakeOn(pass, run, operation);
+  return brake === undefined ? confirmationBefore(pass, run, operation) : brake;
+}
+
+/** R8: the part of an operation that the agent has not announced; undefined: none. */
+function unknownToAgent(
+  pass: PassView,
+  operation: agent.Operation,
+  { operationKinds }: SessionContext,
+): string | undefined {
+  const { case: kind = '' } = operation.kind;
+  return operationKinds?.includes(kind) === false ? kind : missingOf(pass, operation);
+}
+
+/** Sets the deadlines of an operation that is sent now, and of its step (R5). */
+function startClock(pass: Pass, run: Run, operation: agent.Operation, timeoutMs: number): void {
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
   const queueMs = step === undefined ? 0 : queueTimeoutMs(step, pass.context.timing);
   // The time of a system's shutdown is not part of the step's own time.
-  const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, operationRecord.operation);
-  operationRecord.operation.deadline = timeAfter(pass, queueMs + waitMs + ownMs);
-  openGrantFromNow(pass, operationRecord.operation);
-  if (step !== undefined) {
-    step.deadline = timeAfter(pass, waitMs + ownMs);
-    noteWriteSent(pass, step);
-  }
-  // The wait for a silent BMC lasts until it responds, also during a retry.
-  if (hostWaitOf(run.waiting) !== 'bmc' || operationRecord.transientCount === 0)
-    stopWaiting(pass, run);
-  pass.effects.push({ kind: 'send', operation: asSent(pass.record, operationRecord.operation) });
-  return 'sent';
+  const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, operation);
+  operation.deadline = timeAfter(pass, queueMs + waitMs + ownMs);
+  openGrantFromNow(pass, operation);
+  if (step === undefined) return;
+  step.deadline = timeAfter(pass, waitMs + ownMs);
+  noteWriteSent(pass, step);
 }
 
 /** R8: the step of a deployment that the agent has not announced; undefined: none. */

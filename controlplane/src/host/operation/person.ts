@@ -10,9 +10,10 @@
  *    boot.
  * 4. No request ends by itself: deadlines do not run during the wait for a person.
  */
-import { agent, hostWaitOf, type Run } from '@rackwright/messages';
+import { agent, hostWaitOf } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { activeRun, currentStep, type Pass, type PassView, waitFor } from '../pass/pass.ts';
+import type { SendWait } from '../pass/brake.ts';
+import { activeRun, currentStep, type Pass, type PassView } from '../pass/pass.ts';
 import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 
 /** How long a person may take to begin a boot: a grant needs an end. */
@@ -35,16 +36,15 @@ function askedOf(
   return bootFrom === RUNNER || bootFrom === RESCUE ? undefined : 'on';
 }
 
-/** Whether the agent gets the order only after a person has reported the action. */
-export function waitsForConfirmation(
+/** The agent gets the order only after a person has reported the action; undefined: now. */
+export function confirmationBefore(
   pass: PassView,
-  run: Run,
+  run: RunView,
   operation: agent.Operation,
-): boolean {
+): SendWait | undefined {
   const asked = askedOf(pass, operation);
-  if (asked === undefined || currentStep(run)?.word !== undefined) return false;
-  waitFor(pass, run, 'person', `${wishes[asked]}, and say so when it is`);
-  return true;
+  if (asked === undefined || currentStep(run)?.word !== undefined) return undefined;
+  return { reason: 'person', message: `${wishes[asked]}, and say so when it is` };
 }
 
 const wishes = { on: 'switch the host on', off: 'switch the host off' } as const;

@@ -7,9 +7,9 @@
  *    configured wipe budget. An operation that was already sent is stopped by its agent, which
  *    knows the freeze. A reimage waits for both while its host is in service, with the image
  *    fetched, and keeps its slot from then on, as long as some party can do its work.
- * B2 While the loss of a restored store is not accepted (`restored.ts`), no operation is sent. That
- *    of a removal is none: the machine may be another host's in the lost history. An agent may
- *    forget a host, which touches no machine.
+ * B2 While the loss of a restored store is not accepted (`restored.ts`), no operation is sent. A
+ *    removal is no exception: in the lost history, the machine may belong to another host. An
+ *    agent may still be told to forget a host, because that touches no machine.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
@@ -17,6 +17,7 @@ import {
   agent,
   counted,
   fetchImageStep,
+  type HostWait,
   hostWaitOf,
   type Run,
   RunKind,
@@ -34,46 +35,73 @@ export function firstOnHost(steps: readonly StepView[]): number {
 }
 
 /**
- * Requests the runner slot of a run that needs one: a run that boots the runner, where the rack has
- * a limit. Without the slot, a run waits that has not begun on its host. With it, the run waits no
- * longer. True: the run may go on.
+ * Requests the runner slot of a run that needs one. A run that has not begun on its host waits for
+ * the slot, and no longer than that. True: the run may go on.
  */
 export function takeRunnerSlot(pass: Pass, run: Run): boolean {
-  const view = quotaViewIn(pass, 'runner');
-  const { quota } = view ?? {};
-  const first = firstOnHost(run.steps);
-  const free = view === undefined || quota === undefined || hasSlot(view, run);
-  if (free || run.currentStep < first || !run.steps.some(({ name }) => isBootStep(name))) {
-    if (hostWaitOf(run.waiting) === 'capacity') stopWaiting(pass, run);
-    return true;
+  const need = runnerSlotNeed(pass, run);
+  const owner = whose(pass, run);
+  switch (need.kind) {
+    case 'none':
+      if (hostWaitOf(run.waiting) === 'capacity') stopWaiting(pass, run);
+      return true;
+    case 'occupy':
+      ask(pass, 'runner', { kind: 'occupy', owner });
+      return true;
+    case 'take':
+      ask(pass, 'runner', { kind: 'take', owner });
+      waitFor(pass, run, 'capacity', need.message);
+      return false;
   }
-  const begun = run.currentStep > first || run.steps[first]?.state !== StepState.PENDING;
-  ask(pass, 'runner', { kind: begun ? 'occupy' : 'take', owner: whose(pass, run) });
-  if (begun) return true;
-  const hosts = counted(quota.hosts, 'host');
-  const limit = `${pass.spec.rack} lets ${hosts} be in the runner at once`;
-  waitFor(pass, run, 'capacity', `${limit}; this one waits for a slot`);
-  return false;
 }
 
-/**
- * Makes the run wait where a brake keeps an operation from being sent now, and requests the wipe
- * slots that the operation needs. True: the run waits, and the operation is not sent.
- */
-export function waitAtBrake(pass: Pass, run: Run, operation: agent.Operation): boolean {
+type RunnerSlotNeed =
+  /** The run has its slot, or needs none now. */
+  | { readonly kind: 'none' }
+  /** The run is at work on its host already. */
+  | { readonly kind: 'occupy' }
+  /** The run has to wait for a slot. */
+  | { readonly kind: 'take'; readonly message: string };
+
+/** A run that boots the runner needs a slot, where the rack has a limit. */
+function runnerSlotNeed(pass: PassView, run: RunView): RunnerSlotNeed {
+  const view = quotaViewIn(pass, 'runner');
+  if (view?.quota === undefined || hasSlot(view, run)) return { kind: 'none' };
+  const first = firstOnHost(run.steps);
+  const boots = run.steps.some(({ name }) => isBootStep(name));
+  if (!boots || run.currentStep < first) return { kind: 'none' };
+  const hasBegun = run.currentStep > first || run.steps[first]?.state !== StepState.PENDING;
+  if (hasBegun) return { kind: 'occupy' };
+  const hosts = counted(view.quota.hosts, 'host');
+  const limit = `${pass.spec.rack} lets ${hosts} be in the runner at once`;
+  return { kind: 'take', message: `${limit}; this one waits for a slot` };
+}
+
+/** What keeps an operation from being sent now. */
+export interface SendWait {
+  readonly reason: HostWait;
+  readonly message: string;
+  /** The run requests a slot of this budget, and waits for it. */
+  readonly budget?: WipeBudget;
+}
+
+type WipeBudget = Exclude<QuotaName, 'runner'>;
+
+/** The brake that keeps an operation from being sent now; undefined: none. */
+export function brakeOn(
+  pass: PassView,
+  run: RunView,
+  operation: agent.Operation,
+): SendWait | undefined {
   const { restored, freeze } = pass.context;
-  if (restored !== undefined) {
-    waitFor(pass, run, 'restored', restored);
-    return true;
-  }
+  if (restored !== undefined) return { reason: 'restored', message: restored };
   const { kind, currentStep, steps } = run;
   const takesOut = kind === RunKind.REIMAGE && currentStep === stepBraked(kind, steps);
-  if (!destroys(operation) && !takesOut) return false;
-  if (freeze !== undefined) {
-    waitFor(pass, run, 'freeze', freezeText(freeze));
-    return true;
-  }
-  return !takeWipeSlots(pass, run);
+  if (!destroys(operation) && !takesOut) return undefined;
+  if (freeze !== undefined) return { reason: 'freeze', message: freezeText(freeze) };
+  const budget = budgetMissing(pass, run);
+  if (budget === undefined) return undefined;
+  return { reason: 'wipeBudget', message: budgetText(pass, budget), budget };
 }
 
 /**
@@ -91,29 +119,32 @@ export function freezeText({ of, by, reason, at }: FreezeInForce): string {
   return `${of} is frozen by ${by}${since}: ${reason}`;
 }
 
-/**
- * Requests the first wipe slot that the run needs and does not have, and makes the run wait. True:
- * it needs no more slots. A host whose wipe has begun in this run is not stopped half-way. Steps
- * without an attempt come from a failed run that this one resumes: that run's slot no longer
- * counts.
- */
-function takeWipeSlots(pass: Pass, run: Run): boolean {
-  const underWay = run.steps.some(({ destructive, state, attempt }) => {
-    return destructive && state === StepState.SUCCEEDED && attempt > 0;
-  });
-  if (underWay) return true;
-  for (const name of ['rackWipes', 'fleetWipes'] as const) {
-    const view = quotaViewIn(pass, name);
-    if (view?.quota === undefined || hasSlot(view, run)) continue;
-    ask(pass, name, { kind: 'take', owner: whose(pass, run) });
-    waitFor(pass, run, 'wipeBudget', budgetText(pass, view));
-    return false;
-  }
-  return true;
+/** Requests a slot of a wipe budget for the run. */
+export function askForWipeSlot(pass: Pass, run: RunView, budget: WipeBudget): void {
+  ask(pass, budget, { kind: 'take', owner: whose(pass, run) });
 }
 
-function budgetText(pass: PassView, { name, quota }: QuotaView): string {
-  const of = name === 'rackWipes' ? pass.spec.rack : 'the fleet';
+const wipeBudgets: readonly WipeBudget[] = ['rackWipes', 'fleetWipes'];
+
+/**
+ * The first wipe budget of which the run needs a slot and has none; undefined: it needs no more
+ * slots. A host whose wipe has begun in this run is not stopped half-way. Steps without an attempt
+ * come from a failed run that this one resumes: that run's slot no longer counts.
+ */
+function budgetMissing(pass: PassView, run: RunView): WipeBudget | undefined {
+  const isUnderWay = run.steps.some(({ destructive, state, attempt }) => {
+    return destructive && state === StepState.SUCCEEDED && attempt > 0;
+  });
+  if (isUnderWay) return undefined;
+  return wipeBudgets.find((name) => {
+    const view = quotaViewIn(pass, name);
+    return view?.quota !== undefined && !hasSlot(view, run);
+  });
+}
+
+function budgetText(pass: PassView, budget: WipeBudget): string {
+  const quota = quotaViewIn(pass, budget)?.quota;
+  const of = budget === 'rackWipes' ? pass.spec.rack : 'the fleet';
   if (quota?.kind !== 'inStretch') return `${of} has a wipe budget`;
   const hosts = counted(quota.hosts, 'host');
   return `${of} lets ${hosts} begin to be wiped in ${quota.stretchMs / 1_000} s`;
