@@ -80,6 +80,17 @@ export interface ReconciledPool {
   readonly revision: StoreRevision;
 }
 
+/** The end of one round of a pass. */
+type Round =
+  /** Nothing is left to do now. Undefined: the pool is deleted. */
+  | { readonly kind: 'settled'; readonly pool: ReconciledPool | undefined }
+  /** The record or a host has changed. */
+  | { readonly kind: 'again' }
+  /** A host had changed before its request. */
+  | { readonly kind: 'stale' }
+  /** Another writer was first (invariant 2). */
+  | { readonly kind: 'overtaken' };
+
 const schema = wire.PoolRecordSchema;
 /** The most rounds of one pass: each changes the record or a host; the members bound them. */
 const roundsMax = 5_000;
@@ -176,46 +187,60 @@ export class Pools {
   }
 
   async #reconcile(poolId: PoolId): Promise<ReconciledPool | undefined> {
-    const { store, clock, hosts } = this.#deps;
-    const key = poolKey(poolId);
     let stale = 0;
     for (let round = 0; round < roundsMax && stale < staleMax; round++) {
-      const kept = await readShared(store, schema, key);
-      if (kept === undefined) {
-        this.#forget(poolId);
-        await endClaimsOf(this.#deps, poolId);
-        return undefined;
+      const done = await this.#round(poolId);
+      switch (done.kind) {
+        case 'settled':
+          return done.pool;
+        case 'again':
+          stale = 0;
+          break;
+        case 'stale':
+          stale += 1;
+          break;
+        case 'overtaken':
+          break;
       }
-      if (this.#controller.signal.aborted) return kept;
-      const snapshot = await readSnapshot(this.#deps, kept.record, clock.nowMs());
-      const resolved = this.#imageLookups.take(poolId, kept.record);
-      const { news, isStale } = await this.#newsOf(kept.record, snapshot);
-      const gate = this.#questions.take(poolId, snapshot.policy);
-      const facts = { ...snapshot, news, nowMs: clock.nowMs(), gate, resolved };
-      const step = decidePool(kept.record, facts);
-      const putBack = () => {
+    }
+    const later = 'it is reconciled again after a backoff';
+    throw new Error(`pools/${poolId}: not settled within the rounds of one pass; ${later}`);
+  }
+
+  async #round(poolId: PoolId): Promise<Round> {
+    const { store, clock, hosts, log } = this.#deps;
+    const kept = await readShared(store, schema, poolKey(poolId));
+    if (kept === undefined) {
+      this.#forget(poolId);
+      await endClaimsOf(this.#deps, poolId);
+      return { kind: 'settled', pool: undefined };
+    }
+    if (this.#controller.signal.aborted) return { kind: 'settled', pool: kept };
+    const snapshot = await readSnapshot(this.#deps, kept.record, clock.nowMs());
+    const resolved = this.#imageLookups.take(poolId, kept.record);
+    const { news, isStale } = await this.#newsOf(kept.record, snapshot);
+    const gate = this.#questions.take(poolId, snapshot.policy);
+    const facts = { ...snapshot, news, nowMs: clock.nowMs(), gate, resolved };
+    const step = decidePool(kept.record, facts);
+    let isWritten = false;
+    try {
+      isWritten = await this.#write(poolKey(poolId), kept, step);
+    } finally {
+      if (!isWritten) {
         this.#imageLookups.putBack(poolId, resolved);
         this.#questions.putBack(poolId, gate);
-      };
-      const isWritten = await this.#write(key, kept, step).catch((error: unknown) => {
-        putBack();
-        throw error;
-      });
-      if (!isWritten) {
-        putBack();
-        continue;
       }
-      this.#questions.put(poolId, step.questions);
-      stale = isStale ? stale + 1 : 0;
-      if (!equals(schema, kept.record, step.record) || isStale) continue;
-      const asking = { hosts, log: this.#deps.log };
-      const changedHosts = await sendHostRequests(asking, kept.record, snapshot, step.callOffs);
-      if (changedHosts > 0) continue;
-      if (await this.#endDeleted(poolId, kept, snapshot)) return kept;
-      this.#controller.wakeAt(poolId, step.nextPassMs, 'due');
-      return kept;
     }
-    throw new Error(`pools/${poolId}: not settled, and looked at again later`);
+    if (!isWritten) return { kind: 'overtaken' };
+    this.#questions.put(poolId, step.questions);
+    if (isStale) return { kind: 'stale' };
+    if (!equals(schema, kept.record, step.record)) return { kind: 'again' };
+    const asking = { hosts, log };
+    const changedHosts = await sendHostRequests(asking, kept.record, snapshot, step.callOffs);
+    if (changedHosts > 0) return { kind: 'again' };
+    const isGone = await this.#endDeleted(poolId, kept, snapshot);
+    if (!isGone) this.#controller.wakeAt(poolId, step.nextPassMs, 'due');
+    return { kind: 'settled', pool: kept };
   }
 
   async #newsOf(
