@@ -29,12 +29,11 @@ import {
 import { engineSteps } from '../../host/index.ts';
 import { msOf } from '../../records/index.ts';
 import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
-import type { PoolStop, PoolWait, Survey } from '../facts/pool-status.ts';
+import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import {
   isHandledByPerson,
   isHealthyOn,
   isServing,
-  type Keeper,
   runUnderWay,
   type SeenHost,
 } from '../facts/seen.ts';
@@ -42,7 +41,7 @@ import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
 import { ledgerEntryOf } from '../facts/written-run.ts';
 import { digestInImage } from '../policy/image-name.ts';
 import { fail, forgive } from './failures.ts';
-import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
+import { type GateFacts, needsGate, whatGateWants } from './gate.ts';
 import type { GateCapacity } from './room.ts';
 import { inShort, truncate } from './slot-text.ts';
 import { stopOf } from './stops.ts';
@@ -89,7 +88,7 @@ function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: Slo
     return true;
   }
   const message = run.error?.message ?? endText(run);
-  // Until then it is out, whichever other hosts may go.
+  // Until its power is restored the host counts as out of service, so it keeps its slot.
   if (host.isComingBack) {
     slot.message = truncate(inShort(`its power is given back: ${message}`, slot));
     return true;
@@ -218,74 +217,70 @@ interface AtGate {
 }
 
 /** Lets it through, or says what it waits for; false: its slot is released. */
-function passGate(
+function passGate(draft: PoolDraft, atGate: AtGate, facts: GateFacts, room: GateCapacity): boolean {
+  const { slot, host, stays } = atGate;
+  const passage = passageOf(draft, atGate, facts);
+  switch (passage.kind) {
+    case 'go':
+      room.take(host);
+      slot.state = STARTING;
+      slot.runsBefore = host.runCount;
+      slot.message = '';
+      slot.waitsForOthers = false;
+      return true;
+    case 'wait':
+      slot.message = truncate(passage.message);
+      slot.waitsForOthers = stays !== undefined;
+      return true;
+    case 'release':
+      fail(draft, slot, { message: passage.message, counted: false });
+      return false;
+  }
+}
+
+/** What happens to a slot at the gate now. */
+type Passage =
+  | { readonly kind: 'go' }
+  | { readonly kind: 'wait'; readonly message: string }
+  /** It has waited too long. */
+  | { readonly kind: 'release'; readonly message: string };
+
+function passageOf(
   draft: PoolDraft,
   { slot, host, stays, surveyed }: AtGate,
   facts: GateFacts,
-  room: GateCapacity,
-): boolean {
+): Passage {
   const { record } = draft;
-  const stop = stopOf(surveyed, { isPinned: isPinned(record, slot.host) });
-  const { isOpen } = surveyed.opening;
-  const mayBegin = stop === undefined && isOpen;
-  const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
+  const why = host.keptBy ?? stopOf(surveyed, { isPinned: isPinned(record, slot.host) });
+  const holder = stays ?? why;
+  const isFree = holder === undefined && surveyed.opening.isOpen;
   const gate = needsGate(record, isServing(host))
     ? whatGateWants(draft, slot, isFree, facts)
     : undefined;
-  const wants = gate === undefined || gate.kind === 'approval' ? gate : (stays ?? gate);
-  if (wants === undefined && !isFree) {
-    const isShut = stop === undefined && !isOpen;
-    return waitsOn(draft, slot, stays, { why: host.keptBy ?? stop, isShut });
+  if (gate?.kind === 'approval') {
+    return waitOrRelease(draft, slot, gate.text, 'nobody approved it in time');
   }
-  if (wants === undefined) {
-    room.take(host);
-    slot.state = STARTING;
-    slot.runsBefore = host.runCount;
-    slot.message = '';
-    slot.waitsForOthers = false;
-    return true;
+  if (gate !== undefined) {
+    const { text } = stays ?? gate;
+    return waitOrRelease(draft, slot, text, `not let through in time: it ${truncate(text)}`);
   }
-  slot.message = truncate(wants.text);
-  slot.waitsForOthers = stays !== undefined;
-  return !failIfLate(draft, slot, lateText(record, slot));
-}
-
-interface SlotObstacle {
-  /** What holds the host, or the pool; undefined: only its position in the queue, or a window. */
-  readonly why: Keeper | PoolStop | undefined;
-  readonly isShut: boolean;
-}
-
-/** The host was let through, and may not go yet: whether it keeps its slot. */
-function waitsOn(
-  draft: PoolDraft,
-  slot: RolloutSlot,
-  stays: PoolWait | undefined,
-  { why, isShut }: SlotObstacle,
-): boolean {
-  const isForWindow = isShut && stays === undefined && why === undefined;
-  const rest = why === undefined ? ' for a free slot' : `: ${why.text}`;
-  slot.message = truncate(
-    stays?.text ?? `let through, and waits${isForWindow ? ' for a window' : rest}`,
-  );
-  slot.waitsForOthers = stays !== undefined;
-  const because = stays ?? why;
-  const cause = because === undefined ? '' : `: ${because.text}`;
-  const late = `let through, and could not go in time${cause}`;
+  if (isFree) return { kind: 'go' };
   // Windows may be further apart than deadlines are long; an approval does not last forever.
-  return isForWindow || !failIfLate(draft, slot, late);
+  if (holder === undefined) return { kind: 'wait', message: 'let through, and waits for a window' };
+  const message = stays?.text ?? `let through, and waits: ${holder.text}`;
+  const late = `let through, and could not go in time: ${holder.text}`;
+  return waitOrRelease(draft, slot, message, late);
 }
 
-/** Fails a slot that has waited at the gate too long. True: the slot failed. */
-function failIfLate(draft: PoolDraft, slot: RolloutSlot, message: string): boolean {
-  const isOver = (msOf(slot.gateDeadline) ?? draft.nowMs) <= draft.nowMs;
-  if (isOver) fail(draft, slot, { message, counted: false });
-  return isOver;
-}
-
-function lateText(record: wire.PoolRecord, slot: RolloutSlot): string {
-  if (wantsApproval(record, slot)) return 'nobody approved it in time';
-  return `not let through in time: it ${slot.message}`;
+/** A slot waits at the gate only until its deadline. */
+function waitOrRelease(
+  { nowMs }: PoolDraft,
+  { gateDeadline }: RolloutSlot,
+  message: string,
+  late: string,
+): Passage {
+  const isLate = (msOf(gateDeadline) ?? nowMs) <= nowMs;
+  return isLate ? { kind: 'release', message: late } : { kind: 'wait', message };
 }
 
 /** A slot for a host, taken now. */
