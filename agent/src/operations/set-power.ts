@@ -23,6 +23,7 @@ import {
   type BmcDriver,
   type BmcResult,
   type BootDevice,
+  type BootOverride,
   type Firmware,
   failed,
 } from '@rackwright/bmc';
@@ -120,7 +121,7 @@ function complete(
 
 /** The failure; undefined if the host is on. */
 async function switchOn(
-  { driver, by, mediumUrl }: Starter,
+  starter: Starter,
   request: agent.SetPower,
   context: OperationContext,
 ): Promise<FinalResult | undefined> {
@@ -128,12 +129,27 @@ async function switchOn(
   if (device === 'unsupported') {
     return failure('unsupported', `boot target ${request.bootFrom} is unknown to this agent`);
   }
-  if (device === undefined) {
-    await context.begin();
-    await emptyDrive(driver, mediumUrl, context);
-    const on = await driver.setPower('on', context.signal);
-    return on.kind === 'ok' ? undefined : resultOfBmc(on);
-  }
+  if (device === undefined) return await switchOnAlone(starter, context);
+  return await bootFrom(device, starter, request, context);
+}
+
+/** It boots by its own order. */
+async function switchOnAlone(
+  { driver, mediumUrl }: Starter,
+  context: OperationContext,
+): Promise<FinalResult | undefined> {
+  await context.begin();
+  await emptyDrive(driver, mediumUrl, context);
+  const on = await driver.setPower('on', context.signal);
+  return on.kind === 'ok' ? undefined : resultOfBmc(on);
+}
+
+async function bootFrom(
+  device: BootDevice,
+  { driver, by, mediumUrl }: Starter,
+  request: agent.SetPower,
+  context: OperationContext,
+): Promise<FinalResult | undefined> {
   if ('problem' in by) return failure('invalidBootSettings', by.problem);
   const unfit = device === 'cd' ? unfitForMedia(driver, by.firmware, mediumUrl) : undefined;
   if (unfit !== undefined) return unfit;
@@ -145,20 +161,31 @@ async function switchOn(
   }
   await context.begin();
   await prepareGrant(request, context);
-  const override = { device, firmware: by.firmware };
-  const { signal } = context;
   const url = device === 'cd' ? mediumUrl : undefined;
   if (url === undefined) await emptyDrive(driver, mediumUrl, context);
-  const refused =
-    (await insertMedium(driver, url, signal)) ??
-    // Without an override the machine boots by its own order, and the snapshot decides the result.
-    refusedIn(await driver.setBootOverride?.(override, signal)) ??
-    (await mediumLost(driver, url, signal)) ??
-    refusedIn(await driver.setPower('on', signal));
+  const override = { device, firmware: by.firmware };
+  const refused = await orderBoot(driver, override, url, context.signal);
   if (refused === undefined) return undefined;
   await context.closeGrants();
   if (url !== undefined) await emptyDrive(driver, mediumUrl, context);
   return resultOfBmc(refused);
+}
+
+/** The orders of a boot from elsewhere; the first that is refused is the last. */
+async function orderBoot(
+  driver: BmcDriver,
+  override: BootOverride,
+  url: string | undefined,
+  signal: AbortSignal,
+): Promise<RefusedResult | undefined> {
+  const notInserted = await insertMedium(driver, url, signal);
+  if (notInserted !== undefined) return notInserted;
+  // Without an override the machine boots by its own order, and the snapshot decides the result.
+  const notOverridden = refusedIn(await driver.setBootOverride?.(override, signal));
+  if (notOverridden !== undefined) return notOverridden;
+  const lost = await mediumLost(driver, url, signal);
+  if (lost !== undefined) return lost;
+  return refusedIn(await driver.setPower('on', signal));
 }
 
 interface Starter {
