@@ -18,7 +18,7 @@ export interface GivenWorld {
   /** Answers to questions; after the last one nobody can be asked. */
   readonly answers?: readonly string[];
   /** Receives the questions that were asked. */
-  readonly requests?: string[];
+  readonly questions?: string[];
   readonly environment?: Record<string, string>;
   readonly columns?: number;
   readonly connect?: CommandIo['connect'];
@@ -76,11 +76,11 @@ export function ioOver(given: GivenWorld = {}): {
     },
     readInput: async () => given.input,
     askHidden: async (question) => {
-      given.requests?.push(question);
+      given.questions?.push(question);
       return typed.shift();
     },
     ask: async (question) => {
-      given.requests?.push(question);
+      given.questions?.push(question);
       return answers.shift();
     },
     ...(given.connect === undefined ? {} : { connect: given.connect }),

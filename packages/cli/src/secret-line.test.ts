@@ -32,7 +32,7 @@ describe('a password on a terminal', () => {
 
   test('is asked for twice when a credential is made, and both have to be the same', async () => {
     const asked: string[] = [];
-    const wrong = await runOver(create, { typed: ['one', 'two'], requests: asked });
+    const wrong = await runOver(create, { typed: ['one', 'two'], questions: asked });
     expect(asked).toEqual(['Password of root: ', 'The same again: ']);
     expect(wrong.err).toContain('the two passwords differ');
     expect(wrong.code).toBe(exitCodes.usage);
@@ -43,14 +43,14 @@ describe('a password on a terminal', () => {
 
   test('is asked for once when a credential changes', async () => {
     const asked: string[] = [];
-    await runOver(['credential', 'update', 'c1'], { typed: ['one'], requests: asked });
+    await runOver(['credential', 'update', 'c1'], { typed: ['one'], questions: asked });
     expect(asked).toEqual(['New password: ']);
   });
 
   test('is not asked for when it comes from a pipe or a file', async () => {
     const asked: string[] = [];
-    await runOver(create, { input: 'secret\n', requests: asked });
-    await runOver([...create, '--password-file', '/p'], { files: { '/p': 'x' }, requests: asked });
+    await runOver(create, { input: 'secret\n', questions: asked });
+    await runOver([...create, '--password-file', '/p'], { files: { '/p': 'x' }, questions: asked });
     expect(asked).toEqual([]);
   });
 

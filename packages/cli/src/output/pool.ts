@@ -157,9 +157,9 @@ function rolloutFields(policy: RolloutPolicy | undefined): (readonly [string, st
 
 function gateText(gate: RolloutPolicy['gate']): string {
   const { approval = false, webhookUrl = '' } = gate ?? {};
-  const requests = [approval ? 'approval' : '', webhookUrl].filter((each) => each !== '');
-  if (requests.length === 0) return '';
-  return `${requests.join(' and ')}, waited for ${durationText(gate?.deadline, '1d')}`;
+  const gates = [approval ? 'approval' : '', webhookUrl].filter((each) => each !== '');
+  if (gates.length === 0) return '';
+  return `${gates.join(' and ')}, waited for ${durationText(gate?.deadline, '1d')}`;
 }
 
 function selectorText(selector: HostSelector | undefined): string {

@@ -3,8 +3,8 @@ import {
   type BootStep,
   BootStepKind,
   type BootTrace,
-  bootStageText,
   bootStepBy,
+  bootStepText,
 } from '@rackwright/messages';
 import { msOf } from './format.ts';
 
@@ -37,7 +37,7 @@ export function bootRows({ startTime, steps, missing }: BootTrace): BootRow[] {
     const { fromMs, toMs } = times[at] ?? { fromMs: 0, toMs: 0 };
     const fromPercent = Math.min(100 - leastPercent, Math.max(0, (fromMs / wholeMs) * 100));
     const percent = Math.max(leastPercent, ((toMs - fromMs) / wholeMs) * 100);
-    const stage = bootStageText(kind);
+    const stage = bootStepText(kind);
     const by = bootStepBy(step);
     return { stage, by, fromMs, toMs, fromPercent, percent, bytes, count, problem };
   });
@@ -53,5 +53,5 @@ function timesOf({ firstTime, lastTime, endTime }: BootStep, startMs: number) {
 
 function neverCame(missing: BootStepKind): BootRow {
   const none = { fromMs: undefined, toMs: undefined, fromPercent: 0, percent: 0, bytes: 0n };
-  return { ...none, stage: bootStageText(missing), by: '', count: 0, problem: 'never came' };
+  return { ...none, stage: bootStepText(missing), by: '', count: 0, problem: 'never came' };
 }

@@ -55,7 +55,7 @@ test('a disk with another name, firmware or partitions is still the target', () 
   });
   expect(findTargets([plan(disk())], listing(now))).toMatchObject({
     kind: 'targets',
-    targets: [{ identity: 'S1', device: { name: 'sdz' }, plan: { kind: 'erase' } }],
+    targets: [{ identity: 'S1', device: { name: 'sdz' }, decision: { kind: 'erase' } }],
   });
 });
 
@@ -72,7 +72,7 @@ test('a disk that hides a part of its area still is the planned one, if it is to
   const asked = { ...plan(hiding(2 * mib)), removeHiddenArea: true };
   expect(findTargets([asked], listing(hiding(3 * mib)))).toMatchObject({
     kind: 'targets',
-    targets: [{ plan: { kind: 'refused' } }],
+    targets: [{ decision: { kind: 'refused' } }],
   });
   expect(findTargets([plan(hiding(2 * mib))], listing(hiding(3 * mib))).kind).toBe('changed');
 });
@@ -88,17 +88,19 @@ test('a device that is missing is told apart from one that is another', () => {
 test('an order without a known method, or for a disk that must not be written, is refused', () => {
   const unknown = plan(disk(), { method: agent.ErasureMethod.UNSPECIFIED });
   expect(findTargets([unknown], listing(disk()))).toMatchObject({
-    targets: [{ plan: { kind: 'refused', reason: 'the order names no known method' } }],
+    targets: [{ decision: { kind: 'refused', reason: 'the order names no known method' } }],
   });
   const readOnly = disk({ readOnly: true });
   expect(findTargets([plan(readOnly)], listing(readOnly))).toMatchObject({
-    targets: [{ plan: { kind: 'refused', reason: 'is read-only' } }],
+    targets: [{ decision: { kind: 'refused', reason: 'is read-only' } }],
   });
 });
 
 test('the only method of a step counts, whatever the order says of the device', () => {
   const found = findTargets([plan(disk())], listing(disk()), 'metadataOnly');
-  expect(found).toMatchObject({ targets: [{ plan: { kind: 'erase', method: 'metadataOnly' } }] });
+  expect(found).toMatchObject({
+    targets: [{ decision: { kind: 'erase', method: 'metadataOnly' } }],
+  });
 });
 
 test('an empty order has no targets; a disk outside the order is a difference', () => {
@@ -115,7 +117,7 @@ test('a card is the target in whatever slot of its reader, and the empty slots a
   for (const present of [listing(empty, slot('sda')), listing(slot('sda'), empty)]) {
     expect(findTargets([plan(slot('sda'))], present)).toMatchObject({
       kind: 'targets',
-      targets: [{ device: { name: 'sda' }, plan: { kind: 'erase' } }],
+      targets: [{ device: { name: 'sda' }, decision: { kind: 'erase' } }],
     });
   }
 });
@@ -128,6 +130,6 @@ test('remote storage counts only when it is ordered', () => {
   });
   expect(findTargets([plan(disk()), plan(lun)], listing(disk(), lun))).toMatchObject({
     kind: 'targets',
-    targets: [{ identity: 'S1' }, { identity: 'S2', plan: { kind: 'erase' } }],
+    targets: [{ identity: 'S1' }, { identity: 'S2', decision: { kind: 'erase' } }],
   });
 });

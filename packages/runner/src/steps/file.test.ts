@@ -68,7 +68,7 @@ function withDisks(
     mayBegin?: StepContext['requestBegin'],
   ) => {
     const expectedIdentity = create(BmcIdentitySchema, { guid: ofBmc });
-    const asked = mayBegin === undefined ? {} : { mayBegin };
+    const asked = mayBegin === undefined ? {} : { requestBegin: mayBegin };
     const order = { destructive: mayBegin !== undefined, expectedIdentity };
     return (await runStep(runFile(files), given, order, { ...change, ...asked }).end).result;
   };

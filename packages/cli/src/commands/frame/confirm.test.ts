@@ -61,7 +61,7 @@ describe.each(commands)('%s by %j', (method, args) => {
   const run = async (more: readonly string[], answers: readonly string[] = []) => {
     const { asked, connect } = controlPlane();
     const questions: string[] = [];
-    const given = { environment, files, connect, answers, asked: questions };
+    const given = { environment, files, connect, answers, questions };
     return { ...(await runOver([...args, ...more], given)), asked, questions };
   };
 

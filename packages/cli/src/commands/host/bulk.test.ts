@@ -87,7 +87,7 @@ describe('a request for many hosts', () => {
       ...settings,
       connect,
       answers: ['14'],
-      requests: questions,
+      questions,
     });
     expect([code, asked.length]).toEqual([0, 14]);
     expect(err).toContain('clean: 14 hosts in 2 racks: h1, h2, h3');
