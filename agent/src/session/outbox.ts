@@ -157,41 +157,13 @@ export class ReportOutbox {
 
   /** Takes the control plane's verdict on a final report (R7, O4). */
   async answered(answer: agent.ReportAnswer): Promise<void> {
-    const { attempts, journal, log } = this.#deps;
-    let records: RecordInit[] = [];
-    let handOff: HandOff | undefined;
-    const attempt = attempts.get(answer.operationId);
-    if (!isVerdict(answer.verdict)) {
-      log.warn(
-        { operation: answer.operationId, verdict: answer.verdict },
-        'an answer says nothing',
-      );
-    } else if (attempt?.phase === 'ended' && attempt.report?.sequence === answer.sequence) {
-      if (!attempt.answered) {
-        handOff = handOffOf(attempt.operation, attempt.report);
-        records.push(...this.#takeAnswer(attempt, answer, handOff));
-      }
-    }
-    for (const settled of attempts.answered) {
-      if (!isSettled(settled, answer.settledUpTo)) continue;
-      attempts.remove(settled);
-      records.push({ case: 'forgotten', value: { operationId: settled.id } });
-    }
-    // A forgotten operation needs no record that it was answered.
-    if (attempt?.phase === 'gone') records = records.filter((record) => record.case !== 'answered');
-    if (records.length === 0) return;
-    if (handOff !== undefined && attempt !== undefined && isApplied(answer)) {
-      this.#recording.set(attempt.hostUid, handOff.operationId);
-    }
-    try {
-      await journal.append(...records);
-    } catch (error) {
-      log.error({}, 'an answer could not be written down; it will come again', error);
-      return;
-    } finally {
-      if (handOff !== undefined) this.#recording.delete(attempt?.hostUid ?? '');
-    }
-    if (handOff !== undefined) this.#handOff(handOff, isApplied(answer));
+    const { attempts } = this.#deps;
+    const decided = this.#takeVerdict(answer);
+    const settled = [...attempts.answered].filter((each) => isSettled(each, answer.settledUpTo));
+    const records = recordsOfAnswer(decided, settled);
+    for (const each of settled) attempts.remove(each);
+    if (decided?.handOff === undefined) await this.#writeAnswer(records);
+    else await this.#decideHandOff(decided, decided.handOff, records);
   }
 
   /** The hand-off of a host that is about to be allowed to act. */
@@ -199,33 +171,52 @@ export class ReportOutbox {
     return this.#recording.get(hostUid);
   }
 
-  #handOff(handOff: HandOff, acts: boolean): void {
+  /** That it may act is durable before it acts (H2). */
+  async #decideHandOff(
+    { attempt: { hostUid }, applied: acts }: DecidedReport,
+    handOff: HandOff,
+    records: readonly RecordInit[],
+  ): Promise<void> {
     const { crashPoint, log, onHandOff } = this.#deps;
+    const { operationId } = handOff;
+    if (acts) this.#recording.set(hostUid, operationId);
+    const isDurable = await this.#writeAnswer(records);
+    this.#recording.delete(hostUid);
+    if (!isDurable) return;
     if (acts) crashPoint('agent.handedOff');
-    else log.warn({ operation: handOff.operationId }, 'a hand-off was not applied: it never acts');
+    else log.warn({ operation: operationId }, 'a hand-off was not applied: it never acts');
     onHandOff(handOff, acts);
   }
 
-  #takeAnswer(
-    attempt: Attempt,
-    answer: agent.ReportAnswer,
-    handOff: HandOff | undefined,
-  ): RecordInit[] {
-    const { log, onReportDurable: onSafe, attempts } = this.#deps;
-    const { id: operationId } = attempt;
-    const unwritten = attempt.reportJournalled ? [] : recordsOfEnd(attempt);
-    if (!isApplied(answer)) {
-      const { verdict, reason } = answer;
-      log.warn({ operation: operationId, verdict, reason }, 'a report was not applied');
+  /** False when the journal could not take what an answer says. */
+  async #writeAnswer(records: readonly RecordInit[]): Promise<boolean> {
+    const { journal, log } = this.#deps;
+    try {
+      if (records.length > 0) await journal.append(...records);
+      return true;
+    } catch (error) {
+      log.error({}, 'an answer could not be written down; it will come again', error);
+      return false;
     }
+  }
+
+  /** Notes the first verdict on a report; undefined: the answer has none. */
+  #takeVerdict(answer: agent.ReportAnswer): DecidedReport | undefined {
+    const { attempts, log, onReportDurable: onSafe } = this.#deps;
+    const { operationId, sequence, verdict, reason } = answer;
+    if (!isVerdict(verdict)) {
+      log.warn({ operation: operationId, verdict }, 'an answer says nothing');
+      return undefined;
+    }
+    const attempt = attempts.get(operationId);
+    if (attempt?.phase !== 'ended' || attempt.report?.sequence !== sequence) return undefined;
+    if (attempt.answered) return undefined;
+    const applied = isApplied(answer);
+    if (!applied) log.warn({ operation: operationId, verdict, reason }, 'a report was not applied');
+    const handOff = handOffOf(attempt.operation, attempt.report);
     attempts.answer(attempt);
-    const answered: RecordInit = { case: 'answered', value: { operationId } };
-    if (handOff !== undefined) {
-      const released = isApplied(answer) ? [handedOffRecord(handOff)] : [];
-      return [...unwritten, ...released, answered];
-    }
-    if (!attempt.reportJournalled) onSafe(operationId);
-    return [...unwritten, answered];
+    if (handOff === undefined && !attempt.reportJournalled) onSafe(attempt.id);
+    return { attempt, applied, handOff };
   }
 
   async #write(attempt: Attempt): Promise<void> {
@@ -264,6 +255,34 @@ export class ReportOutbox {
       result: resultToWire(boundResult(result)),
     });
   }
+}
+
+/** A report that has got its verdict. */
+interface DecidedReport {
+  readonly attempt: Attempt;
+  readonly applied: boolean;
+  readonly handOff: HandOff | undefined;
+}
+
+/** What an answer makes durable: how a report was decided, and that the settled are forgotten. */
+function recordsOfAnswer(
+  decided: DecidedReport | undefined,
+  settled: readonly Attempt[],
+): RecordInit[] {
+  const forgotten = settled.map(({ id }) => recordOf('forgotten', id));
+  if (decided === undefined) return forgotten;
+  const { attempt, applied, handOff } = decided;
+  return [
+    ...(attempt.reportJournalled ? [] : recordsOfEnd(attempt)),
+    ...(handOff !== undefined && applied ? [handedOffRecord(handOff)] : []),
+    // A forgotten operation needs no record that it was answered.
+    ...(settled.includes(attempt) ? [] : [recordOf('answered', attempt.id)]),
+    ...forgotten,
+  ];
+}
+
+function recordOf(kind: 'answered' | 'forgotten', operationId: OperationId): RecordInit {
+  return { case: kind, value: { operationId } };
 }
 
 /** The end, and the operation itself where that could not be written down either. */
