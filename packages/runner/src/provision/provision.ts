@@ -135,46 +135,83 @@ export async function provisionDisk(
   }
 }
 
+/** Until the last phase, which writes the tables, no firmware boots the disk (I2). */
 async function install(work: Work, image: PreparedImage): Promise<InstalledDisk> {
-  const { plan, disk, signal, parts } = work;
+  const { plan, disk, signal } = work;
   const sizeBytes = image.sizeBytes ?? plan.image.contentSizeBytes;
-  const declared = plan.image.contentSizeBytes;
   checkFits(sizeBytes, disk);
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
-  const content = noLonger(image.content, declared);
+  const { fitted, written } = await writeAllButTables(work, image, sizeBytes);
+  checkContent(plan.image, written);
+  // Before the end is written over (I5).
+  await checkZeros(disk, endOf(disk), disk.sizeBytes);
+  throwIfCancelled(signal);
+  await counting(disk, () => writeTables(work, fitted, written, seed));
+  work.progress(1, 'done');
+  return installed(written, fitted);
+}
+
+interface Installation {
+  readonly fitted: FittedTable;
+  readonly written: WrittenContent;
+}
+
+/** Nothing is under way on the disk when it ends, however it does. */
+async function writeAllButTables(
+  work: Work,
+  image: PreparedImage,
+  sizeBytes: number | undefined,
+): Promise<Installation> {
+  const { plan, disk, signal, parts } = work;
+  const content = noLonger(image.content, plan.image.contentSizeBytes);
   const done: ContentProgress = { written: 0, readBack: 0, hasEnded: false };
   const report = (bytes: number): void => {
     done.readBack += bytes;
     tellDone(work, done, sizeBytes);
   };
   const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal, report);
-  let fitted: FittedTable;
-  let written: WrittenContent;
   try {
-    const rest = await takeHead(writer, content);
-    if (writer.sizeBytes === 0) throw new ImageError('truncated', 'the image is empty');
-    fitted = fit(work, writer.head);
+    const { fitted, rest } = await readHeadAndFit(work, writer, content);
     await begin(work);
-    written = await write(work, writer, joined(rest, content), done, sizeBytes);
+    const written = await writeBody(work, writer, joined(rest, content), done, sizeBytes);
+    return { fitted, written };
   } finally {
     await writer.waitUntilSettled();
   }
-  checkContent(plan.image, written);
-  await checkZeros(disk, endOf(disk), disk.sizeBytes);
+}
+
+/** The last check before the first write (I1); `rest`: content beyond the head. */
+async function readHeadAndFit(
+  work: Work,
+  writer: DiskWriter,
+  content: AsyncGenerator<Content, void, undefined>,
+): Promise<{ readonly fitted: FittedTable; readonly rest: Content | undefined }> {
+  const rest = await takeHead(writer, content);
+  if (writer.sizeBytes === 0) throw new ImageError('truncated', 'the image is empty');
+  return { fitted: fit(work, writer.head), rest };
+}
+
+/** The writes that make the disk count: the head comes last of all (I2). */
+async function writeTables(
+  { disk, signal, parts }: Work,
+  fitted: FittedTable,
+  { tail }: WrittenContent,
+  seed: Uint8Array | undefined,
+): Promise<void> {
+  for (const { offset, bytes } of tail) await writeAndCompare(disk, offset, bytes);
+  if (seed !== undefined && fitted.seed !== undefined) {
+    await writeAndCompare(disk, fitted.seed.offsetBytes, seed);
+  }
+  for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
+  throwIfCancelled(signal);
+  parts.reached?.('readBack');
+  // Before the head is written over (I5).
+  await checkZeros(disk, 0, headBytes);
+  await writeHead(disk, fitted.head);
+}
+
+function throwIfCancelled(signal: AbortSignal): void {
   if (signal.aborted) throw new DeviceError('cancelled before it was done');
-  await counting(disk, async () => {
-    for (const { offset, bytes } of written.tail) await writeAndCompare(disk, offset, bytes);
-    if (seed !== undefined && fitted.seed !== undefined) {
-      await writeAndCompare(disk, fitted.seed.offsetBytes, seed);
-    }
-    for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
-    if (signal.aborted) throw new DeviceError('cancelled before it was done');
-    parts.reached?.('readBack');
-    await checkZeros(disk, 0, headBytes);
-    await writeHead(disk, fitted.head);
-  });
-  work.progress(1, 'done');
-  return installed(written, fitted);
 }
 
 /** The first write (R11, I3). */
@@ -287,7 +324,7 @@ interface ContentProgress {
   hasEnded: boolean;
 }
 
-async function write(
+async function writeBody(
   work: Work,
   writer: DiskWriter,
   content: AsyncIterable<Content>,
