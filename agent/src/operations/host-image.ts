@@ -84,10 +84,9 @@ export async function withHostImage(
   };
   let coming: ComingHostImage;
   try {
-    const begin = parts.images[pinMethodOf(request.deployment)];
     coming =
       takeCarried(parts, operation, request, wanted) ??
-      (await begin.call(parts.images, operation.hostUid, wanted, limit.signal, report));
+      (await pinImage(parts, operation, request, wanted, limit.signal, report));
     limit.begin();
   } catch (error) {
     return notPinned(error, context, limit);
@@ -109,6 +108,23 @@ export function pinMethodOf(
   deployment: Pick<agent.Deployment, 'writeAsFetched'> | undefined,
 ): 'begin' | 'pin' {
   return deployment?.writeAsFetched === true ? 'begin' : 'pin';
+}
+
+/** Resolves as soon as something may be done with it (W1, W4). */
+function pinImage(
+  { images }: HostImageParts,
+  { hostUid }: agent.Operation,
+  { deployment }: agent.RunStep,
+  wanted: WantedHostImage,
+  signal: AbortSignal,
+  report: (progress: HostImageProgress) => void,
+): Promise<ComingHostImage> {
+  switch (pinMethodOf(deployment)) {
+    case 'begin':
+      return images.begin(hostUid, wanted, signal, report);
+    case 'pin':
+      return images.pin(hostUid, wanted, signal, report);
+  }
 }
 
 /** The key of a fetch that is carried on for this deployment. */
@@ -152,73 +168,108 @@ async function whilePinned<Result>(
   first: ComingHostImage | undefined,
   work: ResumeWithImage<Result>,
 ): Promise<FinalResult | Result> {
-  const stop = new AbortController();
-  const over = new AbortController();
-  let broken: OciError | undefined;
-  let image: ImageOfOrder | undefined;
-  let again: PinnedHostImage | undefined;
-  const within = { ...context, signal: AbortSignal.any([context.signal, over.signal]) };
-  const pinning = keepPinned(parts, operation, request, within, first, {
-    pinned: (pinned) => {
-      again = pinned;
-      image = imageOfOrder(parts, request, pinned);
-    },
-    broken: (error) => {
-      broken = error;
-      stop.abort();
-    },
-  });
+  const kept = new KeptImage(parts, operation, request, context, first);
   try {
-    const signal = AbortSignal.any([context.signal, stop.signal]);
-    const result = await work(() => image, { ...context, signal });
-    if (isFinal(result) && mayBeTheImage(result)) again?.doubt();
-    return broken === undefined || context.signal.aborted ? result : withImageFault(broken, result);
+    const result = await work(() => kept.image, { ...context, signal: kept.signal });
+    if (isFinal(result) && mayBeTheImage(result)) kept.doubt();
+    if (kept.fault === undefined || context.signal.aborted) return result;
+    return withImageFault(kept.fault, result);
   } finally {
-    over.abort();
-    await pinning;
+    await kept.end();
   }
-}
-
-interface PinObservers {
-  pinned(image: PinnedHostImage): void;
-  broken(error: OciError): void;
 }
 
 /** Between two tries to pin an image again. */
 const pinAgainMs = 2_000;
 
-/** Never rejects. Pins it until the signal is aborted, or until it proves unavailable. */
-async function keepPinned(
-  parts: HostImageParts,
-  { hostUid }: agent.Operation,
-  request: agent.RunStep,
-  context: OperationContext,
-  first: ComingHostImage | undefined,
-  observers: PinObservers,
-): Promise<void> {
-  const { signal } = context;
-  for (let coming = first; !signal.aborted || coming !== undefined; coming = undefined) {
+/** An image that is pinned, and again after each failure, until `end` or a fault of its own. */
+class KeptImage {
+  /** Aborted with the operation, by `end`, and by a fault: then the runner has to stop (W3). */
+  readonly signal: AbortSignal;
+  /** Undefined until it is pinned. */
+  image: ImageOfOrder | undefined;
+  /** Why it cannot be had. */
+  fault: OciError | undefined;
+  readonly #parts: HostImageParts;
+  readonly #operation: agent.Operation;
+  readonly #request: agent.RunStep;
+  readonly #context: OperationContext;
+  readonly #over = new AbortController();
+  readonly #keeping: Promise<void>;
+  #pinned: PinnedHostImage | undefined;
+
+  constructor(
+    parts: HostImageParts,
+    operation: agent.Operation,
+    request: agent.RunStep,
+    context: OperationContext,
+    first: ComingHostImage | undefined,
+  ) {
+    this.#parts = parts;
+    this.#operation = operation;
+    this.#request = request;
+    this.#context = context;
+    this.signal = AbortSignal.any([context.signal, this.#over.signal]);
+    this.#keeping = this.#keep(first);
+  }
+
+  doubt(): void {
+    this.#pinned?.doubt();
+  }
+
+  async end(): Promise<void> {
+    this.#over.abort();
+    await this.#keeping;
+  }
+
+  /** Never rejects. */
+  async #keep(first: ComingHostImage | undefined): Promise<void> {
+    if (first !== undefined) await this.#hold(first);
+    while (!this.signal.aborted) await this.#pinAndHold();
+  }
+
+  async #pinAndHold(): Promise<void> {
+    const { signal } = this;
+    let coming: ComingHostImage;
     try {
-      if (coming === undefined) {
-        const wanted = await wantedDisk(parts, request, undefined, context);
-        if ('type' in wanted) return;
-        const way = pinMethodOf(request.deployment);
-        coming = await parts.images[way](hostUid, wanted, signal, () => {});
-      }
-      observers.pinned(coming);
-      await waitUntilWhole(coming, signal);
-      await waitForAbort(signal);
+      const wanted = await wantedDisk(this.#parts, this.#request, undefined, this.#context);
+      // Nothing can be pinned; a runner that has its order goes on with it.
+      if ('type' in wanted) return await waitForAbort(signal);
+      coming = await pinImage(this.#parts, this.#operation, this.#request, wanted, signal, ignore);
     } catch (error) {
-      if (signal.aborted) return;
-      const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
-      if (isFinal || error instanceof FetchRestarted) return observers.broken(error);
-      // The registry is unreachable, or a credential has not arrived yet.
-      await pause(parts.clock, pinAgainMs, signal);
+      return this.#noteFailure(error);
+    }
+    await this.#hold(coming);
+  }
+
+  /** Releases it in the end. */
+  async #hold(coming: ComingHostImage): Promise<void> {
+    try {
+      this.#pinned = coming;
+      this.image = imageOfOrder(this.#parts, this.#request, coming);
+      await waitUntilWhole(coming, this.signal);
+      await waitForAbort(this.signal);
+    } catch (error) {
+      await this.#noteFailure(error);
     } finally {
-      coming?.release();
+      coming.release();
     }
   }
+
+  async #noteFailure(error: unknown): Promise<void> {
+    if (this.signal.aborted) return;
+    const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
+    if (isFinal || error instanceof FetchRestarted) {
+      this.fault = error;
+      this.#over.abort();
+      return;
+    }
+    // The registry is unreachable, or a credential has not arrived yet.
+    await pause(this.#parts.clock, pinAgainMs, this.signal);
+  }
 }
+
+function ignore(): void {}
 
 /** The received part was not of this image (W3). */
 class FetchRestarted extends OciError {
