@@ -10,7 +10,7 @@ import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { carriedKey, type HostImageParts, pinMethodOf } from './host-image.ts';
 import { notPinned, progressOf } from './host-image-result.ts';
-import { slotLimit } from './time-limit.ts';
+import { SlotLimit } from './time-limit.ts';
 
 /** `judge`: the result, by the image's properties once it is pinned. */
 export async function fetchIntoCache(
@@ -25,7 +25,7 @@ export async function fetchIntoCache(
   if (deployment?.image === undefined) return failure('invalidArgument', `${step} names no image`);
   const wanted = await wantedImage(deployment.image, architecture, needs, context.credential);
   if ('type' in wanted) return wanted;
-  const limit = slotLimit(clock, request, context);
+  const limit = new SlotLimit(clock, request, context);
   const way = needs === 'disk' ? pinMethodOf(deployment) : 'pin';
   let isOver = false;
   let isCarried = false;

@@ -34,7 +34,7 @@ import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { mayBeTheImage, notPinned, progressOf, resultOfHostImage } from './host-image-result.ts';
-import { slotLimit } from './time-limit.ts';
+import { SlotLimit } from './time-limit.ts';
 
 export interface HostImageParts {
   readonly images: Pick<HostImages, 'begin' | 'pin'>;
@@ -74,7 +74,7 @@ export async function withHostImage(
   if (parts === undefined) return noImagesKept();
   const wanted = await wantedDisk(parts, request, found, context);
   if ('type' in wanted) return wanted;
-  const limit = slotLimit(parts.clock, request, context);
+  const limit = new SlotLimit(parts.clock, request, context);
   let isOrdered = false;
   const report = (progress: HostImageProgress): void => {
     if (progress.phase !== 'queued') limit.begin();

@@ -29,47 +29,73 @@ export function timeLimit(
   };
 }
 
-/** For a step that may have to wait for a slot: the wait does not count as its own time. */
-export interface SlotLimit extends TimeLimit {
-  /** The step has its slot, and its own time begins. */
-  begin(): void;
-  /** True as well without a time of its own. */
-  hadItsSlot(): boolean;
-  /** The rest of its own time; before it has its slot, of the wait for it. */
-  remainingMs(): number;
-}
+/**
+ * For a step that may have to wait for a slot: the wait does not count as its own time. Its two
+ * times are in `RunStep.turn_timeout`; without, its deadline alone counts.
+ */
+export class SlotLimit implements TimeLimit {
+  /** Aborted with the operation, and when the time of the present phase is over. */
+  readonly signal: AbortSignal;
+  readonly #clock: Clock;
+  readonly #operationMs: () => number;
+  readonly #ownMs: number;
+  readonly #late = new AbortController();
+  #phase: 'waiting' | 'own';
+  /** When its own time is over, of the suspend-aware clock; infinite: with its operation. */
+  #dueAtMs = Number.POSITIVE_INFINITY;
+  #cancel: Cancel = () => {};
 
-/** The two times of such a step (`RunStep.turn_timeout`); without, its deadline alone counts. */
-export function slotLimit(
-  clock: Clock,
-  { turnTimeout }: Pick<agent.RunStep, 'turnTimeout'>,
-  { remainingMs, signal }: Pick<OperationContext, 'remainingMs' | 'signal'>,
-): SlotLimit {
-  const ownMs = turnTimeout === undefined ? undefined : durationMs(turnTimeout);
-  const late = new AbortController();
-  let leftMs = (): number => remainingMs() - (ownMs ?? 0);
-  let hadItsSlot = ownMs === undefined;
-  const watch = (): Cancel => {
-    const delayMs = Math.max(0, Math.min(leftMs(), timerMsMax));
-    return clock.after(delayMs, () => {
-      if (leftMs() <= 0) late.abort();
-      else end = watch();
+  constructor(
+    clock: Clock,
+    { turnTimeout }: Pick<agent.RunStep, 'turnTimeout'>,
+    { remainingMs, signal }: Pick<OperationContext, 'remainingMs' | 'signal'>,
+  ) {
+    this.#clock = clock;
+    this.#operationMs = remainingMs;
+    this.#ownMs = turnTimeout === undefined ? 0 : durationMs(turnTimeout);
+    this.#phase = turnTimeout === undefined ? 'own' : 'waiting';
+    this.signal = AbortSignal.any([signal, this.#late.signal]);
+    this.#arm();
+  }
+
+  /** The step has its slot, and its own time begins. */
+  begin(): void {
+    if (this.#phase === 'own' || this.isOver()) return;
+    this.#phase = 'own';
+    this.#dueAtMs = this.#clock.suspendAwareMs() + this.#ownMs;
+    this.#arm();
+  }
+
+  /** True as well without a time of its own. */
+  hadItsSlot(): boolean {
+    return this.#phase === 'own';
+  }
+
+  /** The rest of its own time; before it has its slot, of the wait for it. */
+  remainingMs(): number {
+    const leftMs = this.#operationMs();
+    switch (this.#phase) {
+      case 'waiting':
+        return leftMs - this.#ownMs;
+      case 'own':
+        return Math.min(leftMs, this.#dueAtMs - this.#clock.suspendAwareMs());
+    }
+  }
+
+  isOver(): boolean {
+    return this.#late.signal.aborted;
+  }
+
+  end(): void {
+    this.#cancel();
+  }
+
+  #arm(): void {
+    this.#cancel();
+    const delayMs = Math.max(0, Math.min(this.remainingMs(), timerMsMax));
+    this.#cancel = this.#clock.after(delayMs, () => {
+      if (this.remainingMs() <= 0) this.#late.abort();
+      else this.#arm();
     });
-  };
-  let end = watch();
-  return {
-    signal: AbortSignal.any([signal, late.signal]),
-    begin: () => {
-      if (hadItsSlot || late.signal.aborted) return;
-      hadItsSlot = true;
-      const dueAtMs = clock.suspendAwareMs() + (ownMs ?? Number.POSITIVE_INFINITY);
-      leftMs = () => Math.min(remainingMs(), dueAtMs - clock.suspendAwareMs());
-      end();
-      end = watch();
-    },
-    hadItsSlot: () => hadItsSlot,
-    remainingMs: () => leftMs(),
-    isOver: () => late.signal.aborted,
-    end: () => end(),
-  };
+  }
 }
