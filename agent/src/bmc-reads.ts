@@ -2,8 +2,8 @@
  * Reads of BMCs on a person's request: sensors, the event log, firmware and its settings. A read is
  * no operation: nothing is journalled, and each request gets one answer.
  *
- * B1 A read gives way to every action on the BMC, as a power reading does (P2). The read is then
- *    answered `busy`.
+ * B1 A read is a preemptible call: every action on the BMC stops it (P2). The read is then answered
+ *    `busy`.
  * B2 A BMC that is not the expected one is read no further.
  * B3 The number of reads, their time and the size of an answer are bounded.
  */
@@ -96,9 +96,9 @@ export class AgentBmcReads implements BmcReadReceiver {
   async #answer(question: agent.ReadBmc): Promise<void> {
     const { clock, log } = this.#parts;
     const abort = new AbortController();
-    let gaveWay = false;
+    let isPreempted = false;
     const preempt = (): void => {
-      gaveWay = true;
+      isPreempted = true;
       abort.abort();
     };
     const cancel = clock.after(this.#limits.readMs, () => abort.abort());
@@ -115,7 +115,7 @@ export class AgentBmcReads implements BmcReadReceiver {
     if (answer.kind === 'failed' && answer.type === 'cancelled') {
       const tooLate = `the BMC was not read in ${this.#limits.readMs / 1_000} s`;
       answer = resultOfBmc(
-        gaveWay
+        isPreempted
           ? transient('busy', 'an operation has come to work on this BMC')
           : transient('unreachable', tooLate),
       );

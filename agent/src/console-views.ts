@@ -2,8 +2,8 @@
  * Shows consoles of hosts to people who read through the control plane. A view is no operation:
  * nothing is journalled, and nothing here writes to a console.
  *
- * V1 A view gives way to every action on the BMC, and ends nobody else's session. While it waits it
- *    says so, and it tries again.
+ * V1 A view is a preemptible call: every action on the BMC stops it, and it ends nobody else's
+ *    session. While it waits it says so, and it tries again.
  * V2 A BMC that is not the expected one is heard no further.
  * V3 Reports come first: one piece is sent at a time, and only a bounded number of bytes is ahead
  *    of the receiver's acknowledgements. Beyond that the oldest bytes are left out, and their
@@ -189,19 +189,19 @@ export class RackConsoles implements ConsoleReceiver {
     const reachable = resolveBmc(session(), bmc, expectedIdentity);
     if (reachable.kind !== 'ok') return reachable;
     const { signal } = view.abort;
-    const breakOff = new AbortController();
-    const driver = drivers.driver(reachable.endpoint, { preempt: () => breakOff.abort() });
+    const preempted = new AbortController();
+    const driver = drivers.driver(reachable.endpoint, { preempt: () => preempted.abort() });
     if (driver.openConsole === undefined) {
       return failure('unsupported', 'the protocol of this BMC has no serial console');
     }
     // (V2)
-    const both = AbortSignal.any([signal, breakOff.signal]);
+    const both = AbortSignal.any([signal, preempted.signal]);
     const expected = await expectBmc(driver, reachable, { signal: both });
     if (expected.kind !== 'expected') return expected;
     this.#catchUp(view);
     const opened = await consoles.hear(
       hostUid,
-      (hear, others) => driver.openConsole?.(hear, AbortSignal.any([others, breakOff.signal])),
+      (hear, others) => driver.openConsole?.(hear, AbortSignal.any([others, preempted.signal])),
       () => this.#catchUp(view),
       signal,
     );

@@ -3,9 +3,10 @@
  * control plane sets, and reports changes. A poll only reads; nothing here ever switches.
  *
  * P1 Only hosts of the last PowerSync are polled, with secrets that came in the session.
- * P2 A poll never delays an operation: the governor admits it only when nothing else wants the BMC,
- *    and stops it when an operation comes. A host with an exclusive operation is skipped, unless
- *    that waits for a runner that is gone: then a host that is off explains the absence.
+ * P2 A poll is a preemptible call and never delays an operation: the governor admits it only when
+ *    nothing else wants the BMC, and stops it when an operation comes. A host with an exclusive
+ *    operation is skipped, unless that waits for a runner that is gone: then a host that is off
+ *    explains the absence.
  * P3 A reading of a host while, or before, an operation worked on it is not reported: the
  *    operation's result is.
  * P4 A refused password is not presented again by a poll (the governor's invariant 4).
@@ -87,7 +88,7 @@ interface Target {
   driver: BmcDriver | undefined;
   /** The secret that the driver was made with. */
   driverVersion: bigint;
-  /** Breaks off the poll under way. */
+  /** Stops the poll under way. */
   abort: AbortController | undefined;
   cancelTimer: Cancel;
   /** Grows whenever an operation works on the host (P3). */
@@ -125,8 +126,8 @@ export class PowerSync implements PowerReadings {
     const { readsMax: atOnceMax, hostsMax } = this.#limits;
     // Each host once in its round, and once outside it.
     const queueLimits = { atOnceMax, waitingMax: 2 * hostsMax };
-    const read = (target: Target): Promise<void> => this.#readTarget(target);
-    this.#due = new BoundedQueue(queueLimits, read, () => this.#allRead());
+    const poll = (target: Target): Promise<void> => this.#pollTarget(target);
+    this.#due = new BoundedQueue(queueLimits, poll, () => this.#allPolled());
   }
 
   sessionOpened(): void {
@@ -207,7 +208,7 @@ export class PowerSync implements PowerReadings {
     this.#cancelRound = clock.after(this.#periodMs, () => this.#endRound());
     const stretchMs = this.#periodMs / this.#targets.size;
     for (const [index, target] of [...this.#targets.values()].entries()) {
-      this.#readIn(target, (index + random.fraction()) * stretchMs);
+      this.#pollIn(target, (index + random.fraction()) * stretchMs);
     }
   }
 
@@ -215,10 +216,10 @@ export class PowerSync implements PowerReadings {
   #joinRound(targets: readonly Target[]): void {
     const { clock, random } = this.#parts;
     const leftMs = Math.max(this.#roundEndsMs - clock.suspendAwareMs(), 0);
-    for (const target of targets) this.#readIn(target, random.fraction() * leftMs);
+    for (const target of targets) this.#pollIn(target, random.fraction() * leftMs);
   }
 
-  #readIn(target: Target, delayMs: number): void {
+  #pollIn(target: Target, delayMs: number): void {
     target.cancelTimer();
     target.cancelTimer = this.#parts.clock.after(Math.floor(delayMs), () => {
       this.#due.add(target);
@@ -236,11 +237,11 @@ export class PowerSync implements PowerReadings {
     this.#beginRound();
   }
 
-  #allRead(): void {
+  #allPolled(): void {
     if (this.#roundOver && this.#targets.size > 0) this.#endRound();
   }
 
-  async #readTarget(target: Target): Promise<void> {
+  async #pollTarget(target: Target): Promise<void> {
     if (!this.#isWanted(target)) return;
     const { log } = this.#parts;
     const { hostUid } = target.wantedHost;

@@ -148,7 +148,7 @@ export type BmcTransient = {
 
 export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFailed | BmcTransient;
 
-/** The result of one poll. */
+/** The result of one read. */
 export interface BmcPowerAndHealth {
   readonly power: PowerState;
   /** Undefined: unreported. */
