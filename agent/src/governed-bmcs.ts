@@ -53,9 +53,9 @@ export function createBmcDrivers(
   return {
     firmware: config.firmware,
     ...wakes,
-    driver: (endpoint, readOnly) => {
+    driver: (endpoint, preemptible) => {
       const governor = governors.at(`${endpoint.address}:${endpoint.port}`);
-      const governed = readOnly === undefined ? governor : governedFor(governor, readOnly);
+      const governed = preemptible === undefined ? governor : governedFor(governor, preemptible);
       const { protocol } = endpoint;
       const calls =
         onBmcCall === undefined ? governed : meteredCalls(governed, protocol, clock, onBmcCall);
@@ -66,9 +66,10 @@ export function createBmcDrivers(
   };
 }
 
-function governedFor(governor: Governor, readOnly: PreemptibleUse): GovernedCalls {
+function governedFor(governor: Governor, preemptible: PreemptibleUse): GovernedCalls {
   return {
-    run: (credential, act, rest, signal) => governor.run(credential, act, rest, signal, readOnly),
+    run: (credential, act, rest, signal) =>
+      governor.run(credential, act, rest, signal, preemptible),
   };
 }
 

@@ -50,7 +50,7 @@ const list = (...names: string[]) =>
 /** A verified host that starts nothing by itself, in a rack whose agent has a step of its own. */
 function manageable() {
   const host = bench({ goal: HostGoal.MANAGEABLE });
-  host.context = { ...host.context, agentSteps: [clearLog] };
+  host.snapshot = { ...host.snapshot, agentSteps: [clearLog] };
   host.apply({ kind: 'tick' });
   host.report(verified());
   return host;

@@ -128,7 +128,7 @@ test('ironic-5: a runner brings no step under the name of one of the engine’s 
   const ready = { hostUid: 'u1', bootOperationId: 'u1/2/1/1', runnerSession: 's1', bootId: 'b1' };
   const steps = [runnerStep('host.forget', 99), runnerStep('deploy.erase_devices', 10)];
   observed(host, { runnerReady: { ...ready, steps } });
-  expect(host.context.facts.runnerSteps.map(({ name }) => name)).toEqual(['deploy.erase_devices']);
+  expect(host.snapshot.facts.runnerSteps.map(({ name }) => name)).toEqual(['deploy.erase_devices']);
 });
 
 test('ironic-7: a manual list runs in the order in which it was written', () => {

@@ -288,7 +288,7 @@ test('metal3-39: forced, a delete goes on without its power-off, and says so', (
 
 test('metal3-41: without a credential a host that runs an image waits, unless it is forced', () => {
   const host = inState(HostState.PROVISIONED);
-  host.context = { ...host.context, credentialVersion: undefined };
+  host.snapshot = { ...host.snapshot, credentialVersion: undefined };
   host.request(normal);
   expect(explained(host).headline).toContain('its credential does not exist');
   host.request(forced);

@@ -75,9 +75,9 @@ function erasingAgain(failures: number): Bench {
 test('metal3-3: a host whose inventory is known goes from verify straight to clean', () => {
   const host = bench();
   driveToErase(host);
-  const { facts } = host.context;
+  const { facts } = host.snapshot;
   const known = bench();
-  known.context = { ...known.context, facts };
+  known.snapshot = { ...known.snapshot, facts };
   known.apply({ kind: 'tick' });
   known.report(verified());
   expect(runOf(known).kind).toBe(RunKind.CLEAN);
@@ -108,7 +108,7 @@ test('metal3-19: an inspection that succeeds clears count and error, and is stor
   driveToInspect(host);
   expect(statusOf(host).backoff?.failures).toBe(1);
   host.report(inspected());
-  expect(host.context.facts.inventory?.devices.map(({ serial }) => serial)).toEqual(['DISK-1']);
+  expect(host.snapshot.facts.inventory?.devices.map(({ serial }) => serial)).toEqual(['DISK-1']);
   expect(statusOf(host).backoff).toBeUndefined();
   expect(statusOf(host).lastError).toBeUndefined();
   expect(faultsOf(host)).toEqual([]);
@@ -156,7 +156,7 @@ test('metal3-25: a corrected credential is tried at once, and success clears the
   host.report(verified());
   host.report(failed('authentication', 'the BMC does not accept the password'));
   expect(isGivenUp(statusOf(host).backoff)).toBe(true);
-  host.context = { ...host.context, credentialVersion: 2n };
+  host.snapshot = { ...host.snapshot, credentialVersion: 2n };
   pass(host, 0);
   driveToInspect(host);
   host.report(inspected());
@@ -173,7 +173,7 @@ test('metal3-25: that holds for an available host too, whose verify was refused'
   expect(faultsOf(host)).toEqual(['bmcAuthentication', 'verifyFailed']);
   expect(explained(host).unblock.join()).toContain('rackwright credential update c1');
   expect(sentBy(pass(host, 24 * 60 * minuteMs))).toEqual([]);
-  host.context = { ...host.context, credentialVersion: 2n };
+  host.snapshot = { ...host.snapshot, credentialVersion: 2n };
   expect(sentBy(pass(host, 0)).map(({ kind }) => kind.case)).toEqual(['verifyAccess']);
   host.report(verified());
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
@@ -255,7 +255,7 @@ test('metal3-39: a power-off that fails delays a delete longer each time; explai
 
 test('metal3-41: a host whose credential is gone can still be deleted', () => {
   const host = bench();
-  host.context = { ...host.context, credentialVersion: undefined };
+  host.snapshot = { ...host.snapshot, credentialVersion: undefined };
   host.apply({ kind: 'tick' });
   expect(faultsOf(host)).toEqual(['noCredential']);
   expect(host.request(deletion)).toContainEqual({ kind: 'forget' });
@@ -270,7 +270,7 @@ test.each<[string, (host: Bench) => void]>([
     'an address that another host holds',
     (host) => {
       host.report(failed('internal'));
-      host.context = { ...host.context, hasReservations: false };
+      host.snapshot = { ...host.snapshot, hasReservations: false };
       pass(host, 60 * minuteMs);
     },
   ],

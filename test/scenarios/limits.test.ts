@@ -72,7 +72,7 @@ test('metal3-5: an available host that is to have an image and no slot waits', (
   const quotaViews = [
     { name: 'runner', quota: { kind: 'atOnce', hosts: 1 }, own: [], nextSlotMs: undefined },
   ] as const;
-  host.context = { ...host.context, quotaViews };
+  host.snapshot = { ...host.snapshot, quotaViews };
   host.request({ kind: 'provision', image: `registry.example/linux@sha256:${'1'.repeat(64)}` });
   expect(host.operation().kind.case).toBe('runStep');
   // The image may come; nothing is done to the host.

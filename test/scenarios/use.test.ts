@@ -194,7 +194,7 @@ test('metal3-79: a host that is switched off and held stays off until the hold i
   const host = provisioned();
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) spec.power = HostPower.ON;
-  host.context = { ...host.context, powerMismatch: PowerMismatchPolicy.ENFORCE };
+  host.snapshot = { ...host.snapshot, powerMismatch: PowerMismatchPolicy.ENFORCE };
   const hold = { kind: 'hold', scope: HoldScope.POWER, reason: 'reboot/ann' } as const;
   host.request({ kind: 'powerOff' });
   host.request({ ...hold, untilMs: undefined });

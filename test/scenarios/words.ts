@@ -75,13 +75,13 @@ export function pass(host: Bench, durationMs: number): Effects {
 }
 
 export function agentSpeaks(host: Bench): void {
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('the agent is away');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
 }
 
 export function agentLeaves(host: Bench): void {
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
 }
 
 /** The agent is back with the same journal, as after a cut; `begun` are operations it works on. */
@@ -93,7 +93,7 @@ export function agentReturns(host: Bench, begun: readonly string[] = []): Effect
     openedMs: host.nowMs,
     awaitsReport: false,
   };
-  host.context = { ...host.context, session };
+  host.snapshot = { ...host.snapshot, session };
   const state = agent.JournalledOperation_State.BEGUN;
   const listed = begun.map((operationId) =>
     create(agent.JournalledOperationSchema, { operationId, hostUid: 'u1', state }),
@@ -167,14 +167,14 @@ export function runnerStep(name: string, priority = 0): agent.StepDescription {
 
 /** The host's last runner has told which steps it has. */
 export function runnerOffers(host: Bench, steps: readonly agent.StepDescription[]): void {
-  host.context = {
-    ...host.context,
-    facts: { ...host.context.facts, runnerSteps: [...steps] },
+  host.snapshot = {
+    ...host.snapshot,
+    facts: { ...host.snapshot.facts, runnerSteps: [...steps] },
   };
 }
 
 export function explained(host: Bench) {
-  return explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  return explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 }
 
 export function faultsOf(host: Bench): string[] {

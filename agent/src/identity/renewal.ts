@@ -175,11 +175,11 @@ export class IdentityRenewal {
     this.#attempt += 1;
     const { expiresAtMs } = this.#identity;
     const isOver = clock.nowMs() >= expiresAtMs;
-    const longestMs = Math.min(isOver ? retryExpiredMs : retryMsMax, this.#lifeMs() * retryPart);
+    const delayMsMax = Math.min(isOver ? retryExpiredMs : retryMsMax, this.#lifeMs() * retryPart);
     const delayMs = fullJitterDelayMs({
       attempt: this.#attempt,
-      firstMs: Math.min(retryFirstMs, longestMs),
-      longestMs,
+      firstMs: Math.min(retryFirstMs, delayMsMax),
+      delayMsMax,
       fraction: random.fraction(),
     });
     const fields = { expiresAtMs, retryInMs: Math.round(delayMs) };

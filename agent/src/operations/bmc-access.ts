@@ -38,8 +38,8 @@ export interface BmcEndpoint {
 
 /** The BMCs of the rack: drivers share one governor per address. */
 export interface BmcDrivers {
-  /** With `readOnly` its calls give way to every other one. */
-  driver(endpoint: BmcEndpoint, readOnly?: PreemptibleUse): BmcDriver;
+  /** With `preemptible` its calls give way to every other one. */
+  driver(endpoint: BmcEndpoint, preemptible?: PreemptibleUse): BmcDriver;
   /** Forgets everything about a BMC. */
   forget(address: string, port: number): void;
   /** Forgets which credentials the BMCs refused: their versions name other passwords now. */

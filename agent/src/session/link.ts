@@ -271,7 +271,7 @@ export class AgentLink {
     const delayMs = fullJitterDelayMs({
       attempt: Math.max(this.#attempt, 1),
       firstMs: limits.reconnectFirstMs,
-      longestMs: limits.reconnectLongestMs,
+      delayMsMax: limits.reconnectLongestMs,
       fraction: random.fraction(),
     });
     log.warn({ reason, delayMs, attempt: this.#attempt }, 'no session with the control plane');

@@ -20,8 +20,8 @@ import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
 import type {
-  HostContext,
   HostRequest,
+  HostSnapshot,
   Refusal,
   Requester,
   ServedObserver,
@@ -63,7 +63,7 @@ export interface HostsPort {
   /** Computes a value from the same data that the host's next decision would use. */
   consider<T>(
     hostId: HostId,
-    of: (record: wire.HostRecord, context: HostContext) => T,
+    of: (record: wire.HostRecord, snapshot: HostSnapshot) => T,
   ): Promise<T | undefined>;
   /** The usual durations of the host's runs and their steps. */
   usualOf(hostId: HostId): Promise<UsualTimes>;

@@ -48,8 +48,8 @@ export type {
   Brake,
   CallOutput,
   CallResult,
-  HostContext,
   HostRequest,
+  HostSnapshot,
   LeaseBrakeKind,
   Refusal,
   RefusalOfHost,
@@ -69,5 +69,5 @@ export type { HostsDependencies } from './shell/dependencies.ts';
 export type { ServedObserver } from './shell/progress.ts';
 export { Hosts } from './shell/reconcile.ts';
 export { createSessionRegistry, type LiveSession, type SessionRegistry } from './shell/sessions.ts';
-export { credentialVersions, destructionBrake } from './shell/surroundings.ts';
+export { credentialVersions, destructionBrake } from './shell/snapshot.ts';
 export { settleMs } from './shell/wake.ts';

@@ -306,8 +306,8 @@ function begun(begin: number | { readonly adopted: HostState }): Bench {
       destructive: name !== 'deploy.look',
     }),
   );
-  const facts = { ...host.context.facts, runnerSteps };
-  host.context = { ...host.context, facts };
+  const facts = { ...host.snapshot.facts, runnerSteps };
+  host.snapshot = { ...host.snapshot, facts };
   host.apply({ kind: 'tick' });
   if (typeof begin !== 'number') host.request({ kind: 'adopt', to: begin.adopted, reason });
   for (let count = typeof begin === 'number' ? begin : 2; count > 0; count--) {
@@ -327,9 +327,9 @@ test('a host keeps its promises through anything that is asked and reported', ()
       for (const happening of acts) {
         if (host.removed) return;
         if (happening.kind === 'pass') host.nowMs += happening.minutes * 60_000;
-        const { session } = host.context;
+        const { session } = host.snapshot;
         if (session !== undefined) {
-          host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+          host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
         }
         const before = host.record;
         const bytes = JSON.stringify(before, replaceBigints);

@@ -78,8 +78,8 @@ test('R3: a Hello that does not list the operation has it sent again under its i
   const host = bench();
   host.apply({ kind: 'tick' });
   const journal = create(agent.JournalSchema, { id: 'j1', generation: 2n });
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     session: { journal, lastMessageMs: startMs, openedMs: startMs, awaitsReport: false },
   };
   const effects = host.apply({ kind: 'hello', journal, listed: [] });
@@ -90,13 +90,13 @@ test('R3: a Hello that does not list the operation has it sent again under its i
 
 test('G1: between the acceptance of a loss and the Hello of the agent, nothing is sent', () => {
   const host = bench();
-  const { session } = host.context;
-  host.context = { ...host.context, session: undefined };
+  const { session } = host.snapshot;
+  host.snapshot = { ...host.snapshot, session: undefined };
   host.apply({ kind: 'tick' });
   expect(runOf(host.record)?.waiting?.reason).toBe('agent');
-  host.context = { ...host.context, restored: 'the store was restored' };
+  host.snapshot = { ...host.snapshot, restored: 'the store was restored' };
   host.apply({ kind: 'tick' });
-  host.context = { ...host.context, session, restored: undefined };
+  host.snapshot = { ...host.snapshot, session, restored: undefined };
   const sent = host.apply({ kind: 'tick' }).filter(({ kind }) => kind === 'send');
   expect(sent).toEqual([]);
   expect(runOf(host.record)?.waiting?.reason).toBe('restored');
@@ -115,7 +115,7 @@ test.each([DeletionMode.NORMAL, DeletionMode.FORCE])(
     const { status } = host.record.host ?? {};
     if (status === undefined) throw new Error('a host has a status');
     status.poweredOn = true;
-    host.context = { ...host.context, restored: 'the store was restored' };
+    host.snapshot = { ...host.snapshot, restored: 'the store was restored' };
     host.apply({ kind: 'tick' });
     const asked = host.request({ kind: 'delete', mode, reason: 'sold' });
     expect(asked.filter(({ kind }) => kind === 'send')).toEqual([]);
@@ -163,8 +163,8 @@ test('R9: an operation sent to a journal that is lost is interrupted, not sent a
   driveToErase(host, [nvmeDisk]);
   const lost = host.operation().id;
   const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     session: { journal, lastMessageMs: startMs, openedMs: startMs, awaitsReport: false },
   };
   const effects = host.apply({ kind: 'hello', journal, listed: [] });
@@ -202,9 +202,9 @@ test('R5: a deadline does not fire while the agent is silent, and does once it h
   host.nowMs += 3_600_000;
   host.apply({ kind: 'tick' });
   expect(runOf(host.record)?.phase).toBe(RunPhase.RUNNING);
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session !== undefined) {
-    host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+    host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   }
   host.apply({ kind: 'tick' });
   expect(runOf(host.record)?.outcome).toBe(RunOutcome.TIMED_OUT);
@@ -215,8 +215,8 @@ test('R5: a report that Hello announced is awaited beyond the deadline', () => {
   host.apply({ kind: 'tick' });
   host.nowMs += 3_600_000;
   const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     session: { journal, lastMessageMs: host.nowMs, openedMs: host.nowMs, awaitsReport: true },
   };
   host.apply({ kind: 'tick' });
@@ -226,7 +226,7 @@ test('R5: a report that Hello announced is awaited beyond the deadline', () => {
 test('with the agent away a run waits, says for what and since when, and nothing fails', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
   host.nowMs += 1_000;
   host.apply({ kind: 'tick' });
   const waiting = runOf(host.record)?.waiting;
@@ -254,9 +254,9 @@ test('a conflict keeps errors and counts, and fails only after its budget', () =
   expect(runOf(host.record)?.waiting?.reason).toBe('conflict');
   expect(host.record.host?.status?.lastError).toBeUndefined();
   host.nowMs += 16 * 60_000;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session !== undefined) {
-    host.context = { ...host.context, session: { ...session, lastMessageMs: startMs } };
+    host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: startMs } };
   }
   host.apply({ kind: 'tick' });
   conflict();
@@ -468,7 +468,7 @@ test('a changed BMC endpoint is verified before anything else', () => {
 test('a replica without the stream says nothing of an agent that another replica holds', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
-  host.context = { ...host.context, session: undefined, sessionElsewhere: true };
+  host.snapshot = { ...host.snapshot, session: undefined, sessionElsewhere: true };
   const before = host.record;
   host.apply({ kind: 'tick' });
   expect(equals(store.HostRecordSchema, before, host.record)).toBe(true);

@@ -37,7 +37,7 @@ import {
 import { endHolds } from './life/holds.ts';
 import { foldNewer } from './life/newer.ts';
 import { holdOf, refusalOf } from './life/refusal.ts';
-import { guardedContext, guardRestored } from './life/restored.ts';
+import { guardedSnapshot, guardRestored } from './life/restored.ts';
 import { keepOnForClean, takeOver } from './life/shared-boot.ts';
 import { isAgentGone } from './life/stuck.ts';
 import { callAgain } from './operation/calls.ts';
@@ -47,10 +47,10 @@ import { releaseSlots } from './pass/brake.ts';
 import { activeRun, beginPass, type Pass, recordCause, runName } from './pass/pass.ts';
 import { move } from './pass/transitions.ts';
 import type {
-  HostContext,
   HostDecision,
   HostEvent,
   HostRequest,
+  HostSnapshot,
   Refusal,
   Requester,
 } from './pass/types.ts';
@@ -64,9 +64,9 @@ import { driveRun, startRun } from './run/engine.ts';
 export function decideHost(
   record: store.HostRecord,
   event: HostEvent,
-  context: HostContext,
+  snapshot: HostSnapshot,
 ): HostDecision {
-  const pass = beginPass(record, guardedContext(record, event, context));
+  const pass = beginPass(record, guardedSnapshot(record, event, snapshot));
   const left = foldNewer(pass, event);
   if (left !== undefined) return left;
   endHolds(pass);
@@ -102,7 +102,7 @@ function fold(pass: Pass, event: HostEvent): Refusal | undefined {
       foldReport(pass, event.report);
       return undefined;
     case 'hello':
-      if (pass.context.restored !== undefined) return undefined;
+      if (pass.snapshot.restored !== undefined) return undefined;
       foldHello(pass, event.journal, event.listed, event.grants);
       return undefined;
     case 'forgotten':

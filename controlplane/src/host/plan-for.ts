@@ -5,19 +5,19 @@ import type { DraftPlan } from './foresee/plan-basis.ts';
 import { planNow } from './foresee/plan-check.ts';
 import { decideHost } from './machine.ts';
 import { beginPass } from './pass/pass.ts';
-import type { HostContext, Refusal, Requester } from './pass/types.ts';
+import type { HostSnapshot, Refusal, Requester } from './pass/types.ts';
 
 /** A draft with the reason why it would be refused now; or the errors of the request. */
 export function planFor(
   record: store.HostRecord,
-  context: HostContext,
+  snapshot: HostSnapshot,
   request: PlannableRequest,
   planRequest: PlanRunRequest | undefined,
   by: Requester,
 ): DraftPlan | Refusal {
-  const draft = planNow(beginPass(record, context), request, planRequest);
+  const draft = planNow(beginPass(record, snapshot), request, planRequest);
   if ('code' in draft) return draft;
-  const outcome = decideHost(record, { kind: 'request', request, by }, context);
+  const outcome = decideHost(record, { kind: 'request', request, by }, snapshot);
   if (outcome.kind === 'refused') {
     draft.plan.refused = outcome.refusal.message;
     draft.plan.refusal = kindOf(outcome.refusal);

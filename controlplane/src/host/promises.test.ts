@@ -61,9 +61,9 @@ function atNeverTwice(): Bench {
     name: 'firmware.update',
     rerunClass: RerunClass.NEVER_TWICE,
   });
-  host.context = {
-    ...host.context,
-    facts: { ...host.context.facts, runnerSteps: [step], runnerVersion: 'v1' },
+  host.snapshot = {
+    ...host.snapshot,
+    facts: { ...host.snapshot.facts, runnerSteps: [step], runnerVersion: 'v1' },
   };
   host.request({ kind: 'clean', steps: [{ step: 'firmware.update', arguments: {} }] });
   driveToInspect(host);

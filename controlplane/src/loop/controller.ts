@@ -169,7 +169,7 @@ export class Controller<Thing = string, Reason extends string = 'due'> implement
     const key = keyOf(thing);
     const attempt = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, attempt);
-    const pauseMs = backoffDelayMs({ attempt, firstMs, longestMs: longestPauses * firstMs, key });
+    const pauseMs = backoffDelayMs({ attempt, firstMs, delayMsMax: longestPauses * firstMs, key });
     this.wakeAt(thing, clock.nowMs() + pauseMs, reason);
   }
 }

@@ -23,7 +23,7 @@ import { Controller, type Passes } from '../loop/index.ts';
 import { idOf, readableRecordOf, readShared, writeShared } from '../records/index.ts';
 import { foldBatch, hostsWithSlot, isBatchEnded, type SlotState } from './batch-rules.ts';
 import { takeSlot } from './batch-slot.ts';
-import type { WorkflowSnapshot, Workflows } from './loop.ts';
+import type { ReconciledWorkflow, Workflows } from './loop.ts';
 import { batchKey, batchOfKey } from './names.ts';
 import type { RequestDependencies } from './read.ts';
 import { keptRuns } from './record.ts';
@@ -42,7 +42,7 @@ export interface BatchesDependencies extends RequestDependencies {
 
 export interface BatchSnapshot {
   readonly record: wire.WorkflowBatchRecord;
-  readonly revision: WorkflowSnapshot['revision'];
+  readonly revision: ReconciledWorkflow['revision'];
 }
 
 const schema = wire.WorkflowBatchRecordSchema;

@@ -18,7 +18,7 @@ import {
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { useOf } from '../host/index.ts';
-import { type DecisionContext, decideWorkflow, type WorkflowAction } from './decide.ts';
+import { decideWorkflow, type WorkflowAction, type WorkflowSnapshot } from './decide.ts';
 import { acceptRun, endWithState, latestRun, runsKeptMax } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 
@@ -66,7 +66,7 @@ const hostWith = (run?: ReturnType<typeof runOf>, uid = 'u1') =>
     },
   });
 
-const around = (changes: Partial<DecisionContext> = {}): DecisionContext => ({
+const snapshot = (changes: Partial<WorkflowSnapshot> = {}): WorkflowSnapshot => ({
   nowMs,
   host: hostWith(),
   finished: [],
@@ -81,18 +81,18 @@ const stateAfter = (action: WorkflowAction) =>
   action.kind === 'write' ? latestRun(action.record)?.state : action.kind;
 
 test('a pending run that nothing keeps is started', () => {
-  expect(decideWorkflow(workflow(), id, around())).toEqual({ kind: 'start', order });
+  expect(decideWorkflow(workflow(), id, snapshot())).toEqual({ kind: 'start', order });
 });
 
 test('a run starts in the name of who has changed the template since it was asked for', () => {
   const changed = { ...order, templateDigest: 'd2' };
   const render = () => ({ kind: 'ok', order: changed }) as const;
-  const own = around({ render, sourceBy: userActor('a') });
+  const own = snapshot({ render, sourceBy: userActor('a') });
   expect(decideWorkflow(workflow(), id, own).kind).toBe('start');
-  expect(decideWorkflow(workflow(), id, around({ render })).kind, 'unknown since when').toBe(
+  expect(decideWorkflow(workflow(), id, snapshot({ render })).kind, 'unknown since when').toBe(
     'start',
   );
-  const others = around({ render, sourceBy: userActor('b') });
+  const others = snapshot({ render, sourceBy: userActor('b') });
   const action = decideWorkflow(workflow(), id, others);
   if (action.kind !== 'write') throw new Error(action.kind);
   expect(action.record.actor).toBe('user:b');
@@ -105,28 +105,32 @@ test('a run that another has asked for does not go onto the claimed host of who 
   const claim = create(ClaimSchema, { by: userActor('b') });
   Object.assign(claimed.host?.status ?? {}, { claim });
   const render = () => ({ kind: 'ok', order: { ...order, templateDigest: 'd2' } }) as const;
-  const others = around({ host: claimed, render, sourceBy: userActor('b') });
+  const others = snapshot({ host: claimed, render, sourceBy: userActor('b') });
   expect(decideWorkflow(workflow(false, claimed), id, others).kind, 'as who asked').toBe('start');
 });
 
 test('a run that the host carries already is noted, never ordered again, also once ended', () => {
   const ours = runOf(`${name}/runs/1`);
   const { RUNNING } = WorkflowRunState;
-  expect(stateAfter(decideWorkflow(workflow(), id, around({ host: hostWith(ours) })))).toBe(
+  expect(stateAfter(decideWorkflow(workflow(), id, snapshot({ host: hostWith(ours) })))).toBe(
     RUNNING,
   );
   const over = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
-  expect(stateAfter(decideWorkflow(workflow(), id, around({ finished: [over] })))).toBe(RUNNING);
+  expect(stateAfter(decideWorkflow(workflow(), id, snapshot({ finished: [over] })))).toBe(RUNNING);
   const displaced = hostWith(runOf(''));
   displaced.finishedRuns = [over];
-  expect(stateAfter(decideWorkflow(workflow(), id, around({ host: displaced })))).toBe(RUNNING);
+  expect(stateAfter(decideWorkflow(workflow(), id, snapshot({ host: displaced })))).toBe(RUNNING);
 });
 
 test('a run whose record cannot be decoded is not lost, whatever else is missing', () => {
-  const begun = decideWorkflow(workflow(), id, around({ host: hostWith(runOf(`${name}/runs/1`)) }));
+  const begun = decideWorkflow(
+    workflow(),
+    id,
+    snapshot({ host: hostWith(runOf(`${name}/runs/1`)) }),
+  );
   if (begun.kind !== 'write') throw new Error(begun.kind);
   const after = (...keys: string[]) =>
-    stateAfter(decideWorkflow(begun.record, id, around({ unreadable: new Set(keys) })));
+    stateAfter(decideWorkflow(begun.record, id, snapshot({ unreadable: new Set(keys) })));
   expect(after('runs.u1.6')).toBe(WorkflowRunState.FAILED);
   expect(after('runs.u1.6', 'runs.u1.7')).toBe('none');
 });
@@ -135,10 +139,10 @@ test('a run goes with its host and with its batch, before anything else is looke
   const render = () => {
     throw new Error('nobody asked for its steps');
   };
-  expect(decideWorkflow(workflow(), id, around({ host: undefined, render })).kind).toBe('remove');
+  expect(decideWorkflow(workflow(), id, snapshot({ host: undefined, render })).kind).toBe('remove');
   const anew = hostWith(undefined, 'u2');
-  expect(decideWorkflow(workflow(), id, around({ host: anew, render })).kind).toBe('remove');
-  const dropped = decideWorkflow(workflow(), id, around({ ownerGone: true, render }));
+  expect(decideWorkflow(workflow(), id, snapshot({ host: anew, render })).kind).toBe('remove');
+  const dropped = decideWorkflow(workflow(), id, snapshot({ ownerGone: true, render }));
   expect(stateAfter(dropped)).toBeUndefined();
 });
 
@@ -146,16 +150,16 @@ test('a run goes with the use of its host in which it was asked for', () => {
   const claimed = hostWith();
   if (claimed.host?.status === undefined) throw new Error('no status');
   claimed.host.status.claim = create(ClaimSchema, { by: 'user:b' });
-  const dropped = decideWorkflow(workflow(), id, around({ host: claimed }));
+  const dropped = decideWorkflow(workflow(), id, snapshot({ host: claimed }));
   expect(dropped).toMatchObject({ kind: 'orphan', number: 1n });
   expect(dropped.kind === 'orphan' && dropped.record && latestRun(dropped.record)).toBeUndefined();
 });
 
 test('a run that was cancelled or timed out while the host accepted it is ended there', () => {
   const cancelled = endWithState(workflow(), WorkflowRunState.CANCELLED, undefined, nowMs);
-  const carried = around({ host: hostWith(runOf(`${name}/runs/1`)) });
+  const carried = snapshot({ host: hostWith(runOf(`${name}/runs/1`)) });
   expect(decideWorkflow(cancelled, id, carried)).toMatchObject({ kind: 'abort', hostRun: 7n });
-  const others = around({ host: hostWith(runOf('hosts/h1/workflows/other/runs/1')) });
+  const others = snapshot({ host: hostWith(runOf('hosts/h1/workflows/other/runs/1')) });
   expect(decideWorkflow(cancelled, id, others)).toEqual({ kind: 'none' });
 });
 
@@ -163,16 +167,16 @@ test('a run whose end nobody knows is not taken for a success', () => {
   const started = decideWorkflow(
     workflow(),
     id,
-    around({ host: hostWith(runOf(`${name}/runs/1`)) }),
+    snapshot({ host: hostWith(runOf(`${name}/runs/1`)) }),
   );
   if (started.kind !== 'write') throw new Error('it was not noted');
-  const lost = decideWorkflow(started.record, id, around());
+  const lost = decideWorkflow(started.record, id, snapshot());
   expect(stateAfter(lost)).toBe(WorkflowRunState.FAILED);
 });
 
 test('a pending run ends by its deadline, whatever it waits for', () => {
   for (const isDisabled of [false, true]) {
-    const late = around({ nowMs: nowMs + 7_200_000 });
+    const late = snapshot({ nowMs: nowMs + 7_200_000 });
     expect(stateAfter(decideWorkflow(workflow(isDisabled), id, late))).toBe(
       WorkflowRunState.TIMED_OUT,
     );
@@ -215,7 +219,7 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
         ours: runOf(ours),
         ended: runOf(ours, RunOutcome.FAILED),
       };
-      const now = around({
+      const now = snapshot({
         nowMs: nowMs + given.laterMs,
         host: hostWith(runs[given.held]),
         ownerGone: given.ownerGone,
@@ -243,10 +247,10 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
 test('a run of an earlier workflow of the same name is not its own', () => {
   const earlier = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
   earlier.workflowUid = asWorkflowUid('w0');
-  expect(decideWorkflow(workflow(), id, around({ host: hostWith(earlier) })).kind).toBe('start');
+  expect(decideWorkflow(workflow(), id, snapshot({ host: hostWith(earlier) })).kind).toBe('start');
   const own = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
   own.workflowUid = asWorkflowUid('w1');
-  expect(stateAfter(decideWorkflow(workflow(), id, around({ host: hostWith(own) })))).toBe(
+  expect(stateAfter(decideWorkflow(workflow(), id, snapshot({ host: hostWith(own) })))).toBe(
     WorkflowRunState.RUNNING,
   );
 });

@@ -39,8 +39,8 @@ import {
 } from './record.ts';
 import type { Rendering, StartOrder } from './rendering.ts';
 
-/** The inputs of a decision, besides the workflow itself. */
-export interface DecisionContext {
+/** What one decision about a workflow is made upon, besides the workflow itself. */
+export interface WorkflowSnapshot {
   readonly nowMs: number;
   /** Undefined: the host does not exist. */
   readonly host: wire.HostRecord | undefined;
@@ -83,9 +83,9 @@ const none: WorkflowAction = { kind: 'none' };
 export function decideWorkflow(
   record: wire.WorkflowRecord,
   id: WorkflowId,
-  around: DecisionContext,
+  snapshot: WorkflowSnapshot,
 ): WorkflowAction {
-  const { host } = around;
+  const { host } = snapshot;
   const hostUid = record.workflow?.status?.hostUid ?? '';
   if (host?.host === undefined || host.host.uid !== hostUid) return { kind: 'remove' };
   const unwanted = unwantedRun(record, id, host);
@@ -94,9 +94,9 @@ export function decideWorkflow(
   if (untold !== undefined) return { kind: 'noteTimeout', number: asWorkflowRunNumber(untold) };
   switch (latestRun(record)?.state) {
     case WorkflowRunState.PENDING:
-      return ofPending(record, id, around, host);
+      return ofPending(record, id, snapshot, host);
     case WorkflowRunState.RUNNING:
-      return ofRunning(record, around, host);
+      return ofRunning(record, snapshot, host);
     default:
       return none;
   }
@@ -152,34 +152,34 @@ function unwantedRun(
 function ofPending(
   record: wire.WorkflowRecord,
   id: WorkflowId,
-  around: DecisionContext,
+  snapshot: WorkflowSnapshot,
   host: wire.HostRecord,
 ): WorkflowAction {
   const run = latestRun(record);
   if (run === undefined) return none;
-  const carrier = hostRunFor(run, host, around.finished);
+  const carrier = hostRunFor(run, host, snapshot.finished);
   if (carrier !== undefined) return write(record, withStartedRun(record, carrier));
-  if (around.ownerGone) return withoutPending(record);
+  if (snapshot.ownerGone) return withoutPending(record);
   if (!isInUseOf(host, record.ownerUse)) return orphaned(record, run.number);
-  if (hasPassed(run.deadline, around.nowMs)) {
+  if (hasPassed(run.deadline, snapshot.nowMs)) {
     const waited = run.waiting === undefined ? '' : `; it waited: ${run.waiting.message}`;
     const message = `it was pending for as long as it may, and never started${waited}`;
     const failure = { type: 'pendingTimeout', message } as const;
     const { TIMED_OUT } = WorkflowRunState;
-    return write(record, endWithState(record, TIMED_OUT, failure, around.nowMs));
+    return write(record, endWithState(record, TIMED_OUT, failure, snapshot.nowMs));
   }
   const wait = (reason: PendingWait, message: string): WorkflowAction =>
-    write(record, withWait(record, reason, message, around.nowMs));
+    write(record, withWait(record, reason, message, snapshot.nowMs));
   if (record.workflow?.spec?.disabled === true) {
     return wait('disabled', `${workflowName(id)} is disabled; enable it to let this run start`);
   }
-  const rendering = around.render();
+  const rendering = snapshot.render();
   if (rendering.kind === 'bad') return wait('template', rendering.text);
   // Without the present step: otherwise this would be written at each step.
   const blocking = holderText(host)?.replace(/ \(at [^)]*\)/, '');
   if (blocking !== undefined) return wait('run', blocking);
   const { order } = rendering;
-  return changedByAnother(record, order, around, host) ?? { kind: 'start', order };
+  return changedByAnother(record, order, snapshot, host) ?? { kind: 'start', order };
 }
 
 /**
@@ -189,7 +189,7 @@ function ofPending(
 function changedByAnother(
   record: wire.WorkflowRecord,
   { templateDigest }: StartOrder,
-  { sourceBy }: DecisionContext,
+  { sourceBy }: WorkflowSnapshot,
   { host }: wire.HostRecord,
 ): WorkflowAction | undefined {
   if (templateDigest === record.templateDigest) return undefined;
@@ -232,24 +232,24 @@ export function holderText(host: wire.HostRecord): string | undefined {
 
 function ofRunning(
   record: wire.WorkflowRecord,
-  around: DecisionContext,
+  snapshot: WorkflowSnapshot,
   host: wire.HostRecord,
 ): WorkflowAction {
   const run = latestRun(record);
   if (run === undefined) return none;
-  const carrier = hostRunFor(run, host, around.finished);
+  const carrier = hostRunFor(run, host, snapshot.finished);
   if (carrier !== undefined) {
     return carrier.phase === RunPhase.ENDED ? write(record, withHostRunEnd(record, carrier)) : none;
   }
   // It has ended, and how is not lost before somebody has looked at its record.
   const key = finishedRunKey(host.host?.uid ?? '', hostRunOf(run));
-  if (around.unreadable.has(key)) return none;
+  if (snapshot.unreadable.has(key)) return none;
   const message =
     `nothing is known of run ${hostRunOf(run)} of ${host.host?.name}, which carried it: ` +
     'look at the host before it is run again';
   return write(
     record,
-    endWithState(record, WorkflowRunState.FAILED, { type: 'lost', message }, around.nowMs),
+    endWithState(record, WorkflowRunState.FAILED, { type: 'lost', message }, snapshot.nowMs),
   );
 }
 

@@ -21,7 +21,7 @@ import {
 } from '../records/index.ts';
 import { isUnread } from './batch-rules.ts';
 import { hostRunFor } from './decide.ts';
-import type { WorkflowSnapshot } from './loop.ts';
+import type { ReconciledWorkflow } from './loop.ts';
 import { batchKey, type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { existingWorkflow, type RequestDependencies, reconciledWorkflow } from './read.ts';
 import { endWithState, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
@@ -32,7 +32,7 @@ const schema = wire.WorkflowRecordSchema;
 /** What became of the wish to end a run. */
 export type CancelResult =
   /** It ends, or has ended, or there is none. */
-  | { readonly kind: 'taken'; readonly kept: WorkflowSnapshot }
+  | { readonly kind: 'taken'; readonly kept: ReconciledWorkflow }
   /** Its host refuses that to the requester: the run goes on. */
   | { readonly kind: 'refused'; readonly refusal: RefusalOfHost };
 
@@ -42,7 +42,7 @@ export async function cancelWorkflow(
   id: WorkflowId,
   reason: string,
   by: Requester,
-): Promise<WorkflowSnapshot> {
+): Promise<ReconciledWorkflow> {
   const outcome = await tryCancel(deps, id, reason, by);
   if (outcome.kind === 'taken') return outcome.kept;
   const { refusal } = outcome;
@@ -58,7 +58,7 @@ export async function tryCancel(
   only?: bigint,
 ): Promise<CancelResult> {
   const requestId = by.requestId ?? '';
-  const taken = (kept: WorkflowSnapshot): CancelResult => ({ kind: 'taken', kept });
+  const taken = (kept: ReconciledWorkflow): CancelResult => ({ kind: 'taken', kept });
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host, hostRevision } = await existingWorkflow(deps, id);
     const run = latestRun(record);
@@ -107,8 +107,8 @@ export async function deleteWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
   givenId: string,
-  check: (kept: WorkflowSnapshot) => void,
-): Promise<WorkflowSnapshot> {
+  check: (kept: ReconciledWorkflow) => void,
+): Promise<ReconciledWorkflow> {
   // Under a name of its own: the id of another kind of request is no deletion.
   const requestId = givenId === '' ? '' : `delete:${givenId}`;
   return untilWritten(workflowName(id), async () => {
@@ -171,7 +171,7 @@ async function deletedBefore(
   { store }: RequestDependencies,
   id: WorkflowId,
   requestId: RequestId,
-): Promise<WorkflowSnapshot | undefined> {
+): Promise<ReconciledWorkflow | undefined> {
   if (requestId === '') return undefined;
   const changes = await orUnavailable(store.history(workflowKey(id)));
   for (const [index, last] of changes.entries()) {

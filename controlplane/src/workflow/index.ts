@@ -4,7 +4,7 @@ export type { Batches, BatchSnapshot } from './batches.ts';
 export { cancelWorkflow, deleteWorkflow } from './endings.ts';
 export { explainWorkflow } from './explain.ts';
 export { awaitedSlots, explainAwaited, withAwaitedSlots } from './explain-slot.ts';
-export type { WorkflowSnapshot, Workflows, WorkflowsDependencies } from './loop.ts';
+export type { ReconciledWorkflow, Workflows, WorkflowsDependencies } from './loop.ts';
 export {
   batchKey,
   parseBatchName,

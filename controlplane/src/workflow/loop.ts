@@ -53,7 +53,7 @@ import {
 import { endWithState, isOpen, latestRun, withAlert, withStartedRun, withWait } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 import { SeenWorkflows } from './seen.ts';
-import { gatherSurroundings } from './surroundings.ts';
+import { readWorkflowSnapshot } from './snapshot.ts';
 
 export interface WorkflowsDependencies {
   readonly store: StateStore;
@@ -71,7 +71,7 @@ export interface WorkflowsDependencies {
 }
 
 /** A workflow after a pass. */
-export interface WorkflowSnapshot {
+export interface ReconciledWorkflow {
   readonly record: wire.WorkflowRecord;
   readonly revision: number;
 }
@@ -140,7 +140,7 @@ export class Workflows {
   }
 
   /** Carries out pending decisions; resolves with the resulting workflow. */
-  reconcile(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
+  reconcile(id: WorkflowId): Promise<ReconciledWorkflow | undefined> {
     return this.#controller.take(id, () => this.#reconcile(id));
   }
 
@@ -154,7 +154,7 @@ export class Workflows {
     this.#controller.wake(id, 'due');
   }
 
-  async #reconcile(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
+  async #reconcile(id: WorkflowId): Promise<ReconciledWorkflow | undefined> {
     const key = workflowKey(id);
     let refused = false;
     for (let round = 0; round < roundsMax; round++) {
@@ -164,12 +164,12 @@ export class Workflows {
         await this.#endOrphan(id);
         return undefined;
       }
-      const around = await gatherSurroundings(this.#deps, kept.record, id);
-      const action = decideWorkflow(kept.record, id, around);
+      const snapshot = await readWorkflowSnapshot(this.#deps, kept.record, id);
+      const action = decideWorkflow(kept.record, id, snapshot);
       // An order that the host has just refused is sent again only after a change.
       const again = refused && action.kind === 'start';
       if (action.kind === 'none' || again) return this.#settled(id, kept);
-      await this.#carryOut(id, kept, action, around.hostRevision);
+      await this.#carryOut(id, kept, action, snapshot.hostRevision);
       refused ||= action.kind === 'start';
     }
     throw new Error(`${workflowName(id)}: not settled after ${roundsMax} decisions in a row`);
@@ -193,7 +193,7 @@ export class Workflows {
     this.#log(id, 'a run whose workflow is gone is ended');
   }
 
-  #settled(id: WorkflowId, kept: WorkflowSnapshot): WorkflowSnapshot {
+  #settled(id: WorkflowId, kept: ReconciledWorkflow): ReconciledWorkflow {
     const run = latestRun(kept.record);
     this.#seen.set(id, isOpen(run) || kept.record.untoldRuns.length > 0);
     const waitsUntil = run?.state === WorkflowRunState.PENDING ? run.deadline : undefined;
@@ -204,7 +204,7 @@ export class Workflows {
 
   async #carryOut(
     id: WorkflowId,
-    kept: WorkflowSnapshot,
+    kept: ReconciledWorkflow,
     action: Exclude<WorkflowAction, { kind: 'none' }>,
     hostRevision: number,
   ): Promise<void> {
@@ -289,7 +289,7 @@ export class Workflows {
   /** A conflict is no failure: the next pass decides on the present record. */
   async #write(
     id: WorkflowId,
-    before: WorkflowSnapshot,
+    before: ReconciledWorkflow,
     record: wire.WorkflowRecord,
   ): Promise<void> {
     const schema = wire.WorkflowRecordSchema;

@@ -20,7 +20,7 @@ import {
   writeRecord,
 } from '../records/index.ts';
 import { refusalOfStart, type StartRefusal } from './holder.ts';
-import type { WorkflowSnapshot } from './loop.ts';
+import type { ReconciledWorkflow } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
 import { type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun, type PlanToStart } from './record.ts';
@@ -69,7 +69,7 @@ export async function startPlanned(
   variables: Variables,
   by: Requester,
   plan: PlanToStart,
-): Promise<WorkflowSnapshot> {
+): Promise<ReconciledWorkflow> {
   return untilWritten(workflowName(id), async () => {
     const { kept, host, expectedRevision } = await readWorkflow(deps, id);
     if (kept !== undefined && hasApplied(kept.record, by.requestId)) return kept;
@@ -102,7 +102,7 @@ export async function wasStartedBy(
 }
 
 function refusalOfSwitch(
-  kept: WorkflowSnapshot | undefined,
+  kept: ReconciledWorkflow | undefined,
   id: WorkflowId,
 ): StartRefusal | undefined {
   if (kept?.record.workflow?.spec?.disabled !== true) return undefined;

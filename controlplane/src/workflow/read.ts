@@ -9,7 +9,7 @@ import {
 } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
 import { isStoreUnavailable, readRecord } from '../records/index.ts';
-import type { WorkflowSnapshot, Workflows } from './loop.ts';
+import type { ReconciledWorkflow, Workflows } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { belongsTo } from './view.ts';
 
@@ -34,7 +34,7 @@ export async function readWorkflow(
 ): Promise<
   ReadHost & {
     /** Undefined also where the workflow belongs to an earlier host of that name. */
-    readonly kept: WorkflowSnapshot | undefined;
+    readonly kept: ReconciledWorkflow | undefined;
     readonly expectedRevision: ExpectedRevision;
   }
 > {
@@ -54,7 +54,7 @@ export async function readWorkflow(
 export async function existingWorkflow(
   deps: Pick<RequestDependencies, 'store'>,
   id: WorkflowId,
-): Promise<WorkflowSnapshot & ReadHost> {
+): Promise<ReconciledWorkflow & ReadHost> {
   const { kept, host, hostRevision } = await readWorkflow(deps, id);
   if (kept === undefined) throw notFound(workflowName(id));
   return { ...kept, host, hostRevision };
@@ -68,7 +68,7 @@ export async function existingWorkflow(
 export async function reconciledWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
-): Promise<WorkflowSnapshot> {
+): Promise<ReconciledWorkflow> {
   const reconciled = await deps.workflows.reconcile(id).catch((error: unknown) => {
     if (isStoreUnavailable(error)) throw error;
     return existingWorkflow(deps, id);

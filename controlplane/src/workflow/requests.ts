@@ -35,7 +35,7 @@ import {
 } from '../records/index.ts';
 import { hostRunFor, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
-import type { WorkflowSnapshot } from './loop.ts';
+import type { ReconciledWorkflow } from './loop.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowKey, workflowName } from './names.ts';
 import {
   existingWorkflow,
@@ -52,7 +52,7 @@ import {
   type RunOrder,
   withRequestId,
 } from './record.ts';
-import { finishedRuns } from './surroundings.ts';
+import { finishedRuns } from './snapshot.ts';
 import { readTemplateDigest } from './templates/index.ts';
 
 /** The most workflows of one host. */
@@ -67,7 +67,7 @@ export async function createWorkflow(
   spec: WorkflowSpec,
   by: Requester,
   validateOnly: boolean,
-): Promise<WorkflowSnapshot> {
+): Promise<ReconciledWorkflow> {
   const { host, kept, expectedRevision } = await readWorkflow(deps, id);
   if (kept !== undefined) return sameWorkflow(kept, id, by);
   if (!spec.disabled) await refuseStart(deps.store, id, host);
@@ -90,7 +90,7 @@ export async function runWorkflow(
   id: WorkflowId,
   by: Requester,
   planHash: string,
-): Promise<WorkflowSnapshot> {
+): Promise<ReconciledWorkflow> {
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host } = await existingWorkflow(deps, id);
     if (hasApplied(record, by.requestId)) return { record, revision };
@@ -115,8 +115,8 @@ export async function changeWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
   requestId: RequestId,
-  change: (kept: WorkflowSnapshot) => wire.WorkflowRecord,
-): Promise<WorkflowSnapshot> {
+  change: (kept: ReconciledWorkflow) => wire.WorkflowRecord,
+): Promise<ReconciledWorkflow> {
   return untilWritten(workflowName(id), async () => {
     const kept = await existingWorkflow(deps, id);
     if (hasApplied(kept.record, requestId)) return kept;
@@ -222,10 +222,10 @@ export async function whyAboveLimit(
 
 /** The workflow that an earlier try of the same request made; any other one is a conflict. */
 function sameWorkflow(
-  { record, revision }: WorkflowSnapshot,
+  { record, revision }: ReconciledWorkflow,
   id: WorkflowId,
   by: Requester,
-): WorkflowSnapshot {
+): ReconciledWorkflow {
   if (hasApplied(record, by.requestId)) return { record, revision };
   throw alreadyExists(
     `${workflowName(id)} exists already; run it again: ` +
@@ -240,7 +240,7 @@ export async function startOrTakeBack(
   accepted: wire.WorkflowRecord,
   requestId: RequestId | undefined,
   { isNew }: { readonly isNew: boolean },
-): Promise<WorkflowSnapshot> {
+): Promise<ReconciledWorkflow> {
   const number = latestRun(accepted)?.number;
   return untilWritten(workflowName(id), async () => {
     const reconciled = await reconciledWorkflow(deps, id);

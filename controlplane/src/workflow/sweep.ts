@@ -39,7 +39,7 @@ import type { Workflows, WorkflowsDependencies } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowOfKey } from './names.ts';
 import { dropRuns, isOpen, keptRuns, latestRun, runsKeptMax } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
-import { finishedRuns } from './surroundings.ts';
+import { finishedRuns } from './snapshot.ts';
 import {
   defaultSweepTiming,
   finishedToRemove,

@@ -112,16 +112,16 @@ export class GovernorState {
     credential: string,
     result: BmcResult<unknown> | undefined,
     {
-      wasReadOnly = false,
+      wasPreemptible = false,
       restMs = 0,
-    }: { readonly wasReadOnly?: boolean; readonly restMs?: number } = {},
+    }: { readonly wasPreemptible?: boolean; readonly restMs?: number } = {},
   ): void {
     this.#inFlight = false;
     this.#restsUntilMs = nowMs + (this.#limits.spacingMs ?? restMs);
     if (result === undefined) return;
     if (result.kind === 'transient') {
       if (result.reason === 'busy' || result.reason === 'trouble') this.#silence = undefined;
-      const silent = result.reason === 'unreachable' && !wasReadOnly;
+      const silent = result.reason === 'unreachable' && !wasPreemptible;
       if (silent) this.#fellSilent(nowMs, result.backendText);
       return;
     }

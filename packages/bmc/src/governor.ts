@@ -69,10 +69,10 @@ export class Governor {
     act: () => Promise<BmcResult<T>>,
     { restMs }: Rest,
     signal?: AbortSignal,
-    readOnly?: PreemptibleUse,
+    preemptible?: PreemptibleUse,
   ): Promise<BmcResult<T>> {
     if (signal?.aborted === true) return Promise.resolve(cancelled());
-    if (readOnly === undefined) this.#preemptReads();
+    if (preemptible === undefined) this.#preemptReads();
     else if (this.#hasWork()) {
       return Promise.resolve(transient('busy', 'an operation is at work on this BMC'));
     }
@@ -88,7 +88,7 @@ export class Governor {
     };
     const waiting: WaitingCall = {
       credential,
-      readOnly,
+      preemptible,
       restMs,
       refuse: (refusal) => {
         signal?.removeEventListener('abort', onAbort);
@@ -122,21 +122,21 @@ export class Governor {
   /** Whether anything but preemptible calls waits or is under way. */
   #hasWork(): boolean {
     const calls = this.#inFlight === undefined ? this.#queue : [this.#inFlight, ...this.#queue];
-    return calls.some(({ readOnly }) => readOnly === undefined);
+    return calls.some(({ preemptible }) => preemptible === undefined);
   }
 
   /** Every preemptible call, under way or waiting, breaks off. */
   #preemptReads(): void {
-    for (const { readOnly } of [...this.#queue]) readOnly?.preempt();
-    this.#inFlight?.readOnly?.preempt();
+    for (const { preemptible } of [...this.#queue]) preemptible?.preempt();
+    this.#inFlight?.preemptible?.preempt();
   }
 
   #ended(
-    { credential, readOnly, restMs }: WaitingCall,
+    { credential, preemptible, restMs }: WaitingCall,
     result: BmcResult<unknown> | undefined,
   ): void {
     this.#inFlight = undefined;
-    const call = { wasReadOnly: readOnly !== undefined, restMs };
+    const call = { wasPreemptible: preemptible !== undefined, restMs };
     this.#state.ended(this.#clock.suspendAwareMs(), credential, result, call);
     this.#reportHealth();
     this.#pump();
@@ -154,7 +154,7 @@ export class Governor {
     this.#cancelTimer = undefined;
     for (let first = this.#queue[0]; first !== undefined; first = this.#queue[0]) {
       const nowMs = this.#clock.suspendAwareMs();
-      const isReadOnly = first.readOnly !== undefined;
+      const isReadOnly = first.preemptible !== undefined;
       const admission = this.#state.admit(nowMs, first.credential, { isReadOnly });
       switch (admission.kind) {
         case 'refuse':
@@ -209,7 +209,7 @@ export class Governors {
 interface WaitingCall {
   readonly restMs: number;
   readonly credential: string;
-  readonly readOnly: PreemptibleUse | undefined;
+  readonly preemptible: PreemptibleUse | undefined;
   readonly refuse: (refusal: BmcRefusal) => void;
   readonly start: () => Promise<void>;
 }

@@ -5,13 +5,13 @@ import { errorText } from '@rackwright/platform';
 import {
   DeclinedError,
   exitCodes,
+  GoalUnreachable,
   InterruptedError,
-  NeverReached,
   NotAllDone,
   type NotProved,
   NotPushed,
-  NotReached,
   NotVerified,
+  ServerUnreachable,
   SignInNeeded,
   UsageError,
   WaitedTooLong,
@@ -46,9 +46,9 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof DeclinedError) return exitCodes.refused;
   if (error instanceof WorkFailed) return exitCodes.workFailed;
   if (error instanceof InterruptedError) return exitCodes.interrupted;
-  if (error instanceof NotReached) return exitCodes.unreachable;
+  if (error instanceof ServerUnreachable) return exitCodes.unreachable;
   if (error instanceof SignInNeeded) return exitCodes.notAllowed;
-  if (error instanceof NeverReached) return exitCodes.stuck;
+  if (error instanceof GoalUnreachable) return exitCodes.stuck;
   if (error instanceof WaitedTooLong) return exitCodes.timedOut;
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
 }

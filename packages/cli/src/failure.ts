@@ -97,7 +97,7 @@ export class WaitedTooLong extends Error {
 }
 
 /** The awaited state is not reached without help any more. */
-export class NeverReached extends Error {
+export class GoalUnreachable extends Error {
   override readonly name = 'NeverReached';
 }
 
@@ -118,7 +118,7 @@ export class NotPushed extends Error {
 }
 
 /** The control plane, or the identity provider, could not be reached. */
-export class NotReached extends Error {
+export class ServerUnreachable extends Error {
   override readonly name = 'NotReached';
 }
 

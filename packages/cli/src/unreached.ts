@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { ApiFailure } from '@rackwright/messages';
 import { probeCertificates } from '@rackwright/rpc';
 import type { CommandIo } from './command-io.ts';
-import { NotReached } from './failure.ts';
+import { ServerUnreachable } from './failure.ts';
 
 /** Somebody waits for the sentence. */
 const probeTimeoutMs = 3_000;
@@ -29,7 +29,7 @@ export async function explainUnreached(
   const { server } = wanted;
   if (error.error.kind === 'deadlineExceeded') {
     const text = `${server} did not answer in time. It may be busy or cut off: try again`;
-    return new NotReached(`${text}, and check --server`, { cause: error });
+    return new ServerUnreachable(`${text}, and check --server`, { cause: error });
   }
   if (error.error.kind !== 'unavailable') return error;
   const { host, port } = partsOf(server);
@@ -38,7 +38,7 @@ export async function explainUnreached(
   const why = chain === undefined ? undefined : whyNotTrusted(wanted, chain, io.clock.nowMs());
   const toDo = 'Check --server, and that it runs there';
   const text = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;
-  return new NotReached(text, { cause: error });
+  return new ServerUnreachable(text, { cause: error });
 }
 
 /** The problem of the certificate that is shown; undefined: none. Pure. */

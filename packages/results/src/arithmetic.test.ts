@@ -3,7 +3,7 @@ import { backoffDelayMs, fullJitterDelayMs } from './back-off.ts';
 import { hashFraction } from './hash.ts';
 
 describe('back-off', () => {
-  const limits = { firstMs: 1000, longestMs: 60_000 };
+  const limits = { firstMs: 1000, delayMsMax: 60_000 };
 
   test('doubles and stays within the upper quarter of its step', () => {
     for (const [attempt, whole] of [
@@ -34,7 +34,7 @@ describe('back-off', () => {
 
   test('a back-off with full jitter goes from nothing to the whole delay', () => {
     const at = (attempt: number, fraction: number) =>
-      fullJitterDelayMs({ firstMs: 1000, longestMs: 30_000, attempt, fraction });
+      fullJitterDelayMs({ firstMs: 1000, delayMsMax: 30_000, attempt, fraction });
     expect([at(1, 0), at(1, 0.5), at(3, 0.5), at(9, 0.999)]).toEqual([0, 500, 2000, 29_970]);
   });
 });

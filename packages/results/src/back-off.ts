@@ -7,7 +7,7 @@ export interface BackOff {
   /** Delay after the first failure, before jitter. */
   readonly firstMs: number;
   /** Delays grow no further than this. */
-  readonly longestMs: number;
+  readonly delayMsMax: number;
 }
 
 /**
@@ -24,8 +24,8 @@ export function fullJitterDelayMs(backOff: BackOff & { readonly fraction: number
   return Math.round(exponentialMs(backOff) * backOff.fraction);
 }
 
-function exponentialMs({ attempt, firstMs, longestMs }: BackOff): number {
+function exponentialMs({ attempt, firstMs, delayMsMax }: BackOff): number {
   // Beyond 2^52 every cap in use has been reached; this keeps the product finite.
   const doublings = Math.min(Math.max(attempt - 1, 0), 52);
-  return Math.min(firstMs * 2 ** doublings, longestMs);
+  return Math.min(firstMs * 2 ** doublings, delayMsMax);
 }

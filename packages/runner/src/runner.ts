@@ -432,7 +432,7 @@ class RunnerLoop {
     const delayMs = fullJitterDelayMs({
       attempt,
       firstMs: reconnectFirstMs,
-      longestMs: reconnectMsMax,
+      delayMsMax: reconnectMsMax,
       fraction: this.#parts.random.fraction(),
     });
     return pause(this.#parts.clock, Math.max(delayMs, reconnectMsMin));

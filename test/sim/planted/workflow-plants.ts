@@ -10,11 +10,11 @@ export const workflowPlants: readonly Plant[] = [
     name: 'endedRunIsRevived',
     breaks: 'W4: a run of a workflow that has ended never changes',
     file: 'controlplane/src/workflow/decide.ts',
-    find: '    case WorkflowRunState.RUNNING:\n      return ofRunning(record, around, host);',
+    find: '    case WorkflowRunState.RUNNING:\n      return ofRunning(record, snapshot, host);',
     replace:
       '    case WorkflowRunState.TIMED_OUT:\n    case WorkflowRunState.CANCELLED:\n' +
-      '      return ofPending(record, id, around, host);\n' +
-      '    case WorkflowRunState.RUNNING:\n      return ofRunning(record, around, host);',
+      '      return ofPending(record, id, snapshot, host);\n' +
+      '    case WorkflowRunState.RUNNING:\n      return ofRunning(record, snapshot, host);',
     caughtBy: { ...bySimulation, from: 5 },
   },
   {
@@ -62,7 +62,7 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'staleTemplate',
     breaks: 'W5: a run executes the template that was in force when it started',
-    file: 'controlplane/src/workflow/surroundings.ts',
+    file: 'controlplane/src/workflow/snapshot.ts',
     find: '    readTemplate(store, id.templateId),',
     replace:
       '    ((globalThis as never as Record<string, never>)[`stale ${id.templateId}`] ??=\n' +
@@ -118,7 +118,7 @@ export const workflowPlants: readonly Plant[] = [
     name: 'pendingForEver',
     breaks: 'no pending run outlives its deadline, whatever it waits for',
     file: 'controlplane/src/workflow/decide.ts',
-    find: 'if (hasPassed(run.deadline, around.nowMs)) {',
+    find: 'if (hasPassed(run.deadline, snapshot.nowMs)) {',
     replace: 'if (run.deadline === undefined) {',
     caughtBy: test(
       'controlplane/src/workflow/decide.test.ts',

@@ -191,14 +191,17 @@ export class DeliveryWindow {
       if (lane.strikes >= strikesMax) return 'giveUp';
     }
     const pauseOfEvent = { attempt: lane.attempts, firstMs: firstPauseMs, key: lane.subject };
-    this.#release(pending, nowMs + backoffDelayMs({ ...pauseOfEvent, longestMs: eventPauseMsMax }));
+    this.#release(
+      pending,
+      nowMs + backoffDelayMs({ ...pauseOfEvent, delayMsMax: eventPauseMsMax }),
+    );
     return 'again';
   }
 
   #awayPauseMs(): number {
     const attempt = Math.max(1, this.#failures - awayAfterFailures + 1);
-    const longestMs = awayPauseMsMax;
-    return backoffDelayMs({ attempt, firstMs: firstPauseMs, longestMs, key: 'away' });
+    const delayMsMax = awayPauseMsMax;
+    return backoffDelayMs({ attempt, firstMs: firstPauseMs, delayMsMax, key: 'away' });
   }
 
   /** It was given up and cannot be stored now: it is tried again, after a long pause. */

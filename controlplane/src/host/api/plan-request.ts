@@ -13,7 +13,7 @@ import type { RpcDependencies } from '../../call/ports.ts';
 import { Violations } from '../../call/violations.ts';
 import { checkVariables } from '../../workflow/api/workflow-spec.ts';
 import { type NextRun, nextRun, type WorkflowId } from '../../workflow/index.ts';
-import type { HostContext, PlannableRequest } from '../index.ts';
+import type { HostSnapshot, PlannableRequest } from '../index.ts';
 import { imageByDigest } from '../spec/image-by-digest.ts';
 import { checkDeployment, deployRequest } from './deploy-request.ts';
 import { stepsOf } from './host-requests.ts';
@@ -21,7 +21,7 @@ import { stepsOf } from './host-requests.ts';
 /** A request that depends on the present host. */
 export interface PlanSource {
   /** Throws why there is nothing to plan. */
-  request(host: HostOfPlan, context: Pick<HostContext, 'facts'>): PlannableRequest;
+  request(host: HostOfPlan, snapshot: Pick<HostSnapshot, 'facts'>): PlannableRequest;
   /** The present refusal, beyond the host's own ones; undefined: none. */
   readonly refusal: NextRun['refusal'];
 }

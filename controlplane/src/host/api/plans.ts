@@ -60,9 +60,9 @@ async function draftOf(
 ): Promise<DraftPlan> {
   const { request, refusal } = await readPlanRequest(deps, resolved);
   const by = { actor: deps.actor };
-  const draft = await deps.hosts.consider(hostId, (record, context) => {
+  const draft = await deps.hosts.consider(hostId, (record, snapshot) => {
     if (record.host === undefined) return undefined;
-    return planFor(record, context, request(record.host, context), resolved, by);
+    return planFor(record, snapshot, request(record.host, snapshot), resolved, by);
   });
   if (draft === undefined) throw notFound(resolved.parent);
   if ('code' in draft) throw wrongRequest(resolved, draft);

@@ -16,7 +16,7 @@ const redfish = {
   goal: HostGoal.MANAGEABLE,
   bmc: { address: '10.0.0.1', credential: 'credentials/c1', protocol: BmcProtocol.REDFISH },
 } as const;
-const known = ({ context }: Bench) => context.facts.bmcDrives;
+const known = ({ snapshot }: Bench) => snapshot.facts.bmcDrives;
 
 type DriveListInit = MessageInitShape<typeof BmcDriveListSchema>;
 
@@ -73,14 +73,14 @@ test('other parts that it lists are kept within bounds, and dropped when told no
   const host = toInspection(redfish, listed('A'));
   const memoryModules = Array.from({ length: 65 }, () => ({ slot: 'S'.repeat(500) }));
   host.report(withParts({ complete: true, memoryModules, firmware: [{ name: 'BIOS' }] }));
-  const { bmcParts: kept } = host.context.facts;
+  const { bmcParts: kept } = host.snapshot.facts;
   expect(kept).toMatchObject({ complete: false, firmware: [{ name: 'BIOS' }] });
   expect(kept?.memoryModules).toHaveLength(64);
   expect(kept?.memoryModules[0]?.slot.length).toBeLessThan(100);
   const again = toInspection(redfish, listed('A'));
-  again.context = { ...again.context, facts: { ...again.context.facts, bmcParts: kept } };
+  again.snapshot = { ...again.snapshot, facts: { ...again.snapshot.facts, bmcParts: kept } };
   again.report(withParts());
-  expect(again.context.facts.bmcParts).toBeUndefined();
+  expect(again.snapshot.facts.bmcParts).toBeUndefined();
 });
 
 test('a BMC that gives no list fails nothing', () => {
@@ -95,9 +95,9 @@ test('an IPMI BMC is not asked, and a list of before it is dropped', () => {
   const host = toInspection({ goal: HostGoal.MANAGEABLE });
   const asked = host.operation().kind;
   expect(asked.case === 'inspect' && asked.value.bmc === undefined).toBe(true);
-  const { facts } = host.context;
+  const { facts } = host.snapshot;
   const bmcDrives = create(BmcDriveListSchema, listed('A'));
-  host.context = { ...host.context, facts: { ...facts, bmcDrives } };
+  host.snapshot = { ...host.snapshot, facts: { ...facts, bmcDrives } };
   host.report(inspected());
   expect(known(host)).toBeUndefined();
 });

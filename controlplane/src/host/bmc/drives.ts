@@ -26,17 +26,17 @@ export function noteDrives(pass: Pass, observations: agent.Observations | undefi
   const asks = pass.record.operation?.operation?.kind.case;
   if (asks !== 'verifyAccess' && asks !== 'inspect') return;
   const reported = observations?.bmcDrives;
-  if (reported === undefined && pass.context.facts.bmcDrives === undefined) return;
+  if (reported === undefined && pass.snapshot.facts.bmcDrives === undefined) return;
   const bmcDrives = reported === undefined ? undefined : bounded(reported);
   pass.effects.push({ kind: 'facts', facts: { bmcDrives } });
 }
 
 /** The present drives: those of this pass, otherwise the earlier ones. */
-export function knownDrives({ effects, context }: PassView): BmcDriveList | undefined {
+export function knownDrives({ effects, snapshot }: PassView): BmcDriveList | undefined {
   const reported = effects.findLast(
     (effect) => effect.kind === 'facts' && 'bmcDrives' in effect.facts,
   );
-  return reported?.kind === 'facts' ? reported.facts.bmcDrives : context.facts.bmcDrives;
+  return reported?.kind === 'facts' ? reported.facts.bmcDrives : snapshot.facts.bmcDrives;
 }
 
 function bounded({ available, complete, unavailableReason, drives }: BmcDriveList): BmcDriveList {

@@ -44,7 +44,7 @@ function see(host: Bench, bmcHealth: Health, agoMs = 0): void {
 
 const faults = (host: Bench) => host.record.host?.status?.faults ?? [];
 const types = (host: Bench) => faults(host).map(({ type }) => type);
-const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explain = (host: Bench) => explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 const { UNREACHABLE, AUTHENTICATION } = agent.BmcTrouble;
 const silent = { reachable: false, trouble: UNREACHABLE, message: 'no answer' };
 const refused = { reachable: true, trouble: AUTHENTICATION, message: 'wrong password' };
@@ -239,7 +239,7 @@ describe('what operations find', () => {
     host.apply({ kind: 'tick' });
     host.report(failed('authentication', 'the BMC refused user admin'));
     expect(types(host)).toContain('bmcAuthentication');
-    host.context = { ...host.context, credentialVersion: 2n };
+    host.snapshot = { ...host.snapshot, credentialVersion: 2n };
     host.apply({ kind: 'tick' });
     expect(types(host)).toContain('bmcAuthentication');
     host.report(verified());

@@ -115,7 +115,7 @@ export function raiseFaults(pass: Pass): void {
   for (const fault of pass.status.faults) {
     const { type, severity, since } = fault;
     if (type !== bmcUnreachable || severity !== FaultSeverity.WARNING) continue;
-    if (since === undefined || timestampMs(since) + silenceErrorMs > pass.context.nowMs) continue;
+    if (since === undefined || timestampMs(since) + silenceErrorMs > pass.snapshot.nowMs) continue;
     fault.severity = FaultSeverity.ERROR;
   }
 }
@@ -140,11 +140,11 @@ function endFault(pass: Pass, type: BmcFault): void {
 
 /** In our own time: the agent's clock may differ, but the duration does not. */
 function sinceOf(
-  { context }: PassView,
+  { snapshot }: PassView,
   { since }: agent.BmcHealth,
   readTime: Timestamp | undefined,
 ): Timestamp {
-  if (since === undefined || readTime === undefined) return timestampFromMs(context.nowMs);
+  if (since === undefined || readTime === undefined) return timestampFromMs(snapshot.nowMs);
   const lastedMs = Math.max(timestampMs(readTime) - timestampMs(since), 0);
-  return timestampFromMs(context.nowMs - lastedMs);
+  return timestampFromMs(snapshot.nowMs - lastedMs);
 }

@@ -43,7 +43,7 @@ const happenings: Readonly<Record<string, (host: Bench) => HostEvent | undefined
   afterAwhile: (host) => later(host, 70_000),
   muchLater: (host) => later(host, 2 * 3_600_000),
   agentLeaves: (host) => {
-    host.context = { ...host.context, session: undefined };
+    host.snapshot = { ...host.snapshot, session: undefined };
     return { kind: 'tick' };
   },
   agentReturns: (host) => {
@@ -53,11 +53,11 @@ const happenings: Readonly<Record<string, (host: Bench) => HostEvent | undefined
       openedMs: host.nowMs,
       awaitsReport: false,
     };
-    host.context = { ...host.context, session };
+    host.snapshot = { ...host.snapshot, session };
     return { kind: 'hello', journal, listed: [] };
   },
   credentialGone: (host) => {
-    host.context = { ...host.context, credentialVersion: undefined };
+    host.snapshot = { ...host.snapshot, credentialVersion: undefined };
     return { kind: 'tick' };
   },
   delete: () => request(normal),
@@ -80,16 +80,16 @@ function hold(scope: HoldScope): HostRequest {
 
 function report(host: Bench, result: agent.Report['result']): HostEvent | undefined {
   const operationId = host.record.operation?.operation?.id;
-  if (operationId === undefined || host.context.session === undefined) return undefined;
+  if (operationId === undefined || host.snapshot.session === undefined) return undefined;
   const fields = { sequence: 1n, operationId, hostUid: 'u1', result };
   return { kind: 'report', report: create(agent.ReportSchema, fields) };
 }
 
 function later(host: Bench, ms: number): HostEvent {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session !== undefined) {
-    host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+    host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   }
   return { kind: 'tick' };
 }
@@ -168,7 +168,7 @@ test('a forced deletion is accepted once nobody is busy, and ends within three c
       const outcome = host.try(request(force));
       if (outcome.kind === 'refused') expect(outcome.refusal.message).toBe('accepted');
       happen(host, request(force));
-      const endMs = host.nowMs + 3 * host.context.timing.forcedCallTimeoutMs;
+      const endMs = host.nowMs + 3 * host.snapshot.timing.forcedCallTimeoutMs;
       for (let ticks = 0; !host.removed; ticks += 1) {
         expect(ticks, 'it ends').toBeLessThan(1_000);
         const nextMs = nextWakeMs(host.record, host.nowMs) ?? Number.POSITIVE_INFINITY;

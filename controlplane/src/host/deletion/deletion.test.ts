@@ -213,7 +213,7 @@ test('a deletion’s failures are retried for ever, after pauses that grow up to
     pass(host, pausesMs.at(-1) ?? 0);
   }
   expect(pausesMs[0]).toBeLessThan(pausesMs.at(-1) ?? 0);
-  expect(Math.max(...pausesMs)).toBeLessThanOrEqual(host.context.timing.goalDelayMaxMs);
+  expect(Math.max(...pausesMs)).toBeLessThanOrEqual(host.snapshot.timing.goalDelayMaxMs);
 });
 
 test('a release that is under way is let finish, and leads on to the removal', () => {

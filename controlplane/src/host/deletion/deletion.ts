@@ -64,11 +64,18 @@ export function isDeletionRequested({ status }: PassView, { mode }: DeleteReques
 }
 
 /** Records the intent, and ends work that prevents the deletion. */
-export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refusal | undefined {
-  const { status, record, context } = pass;
+export function requestDeletion(
+  pass: Pass,
+  request: DeleteRequest,
+  by: Requester,
+): Refusal | undefined {
+  const { status, record, snapshot } = pass;
   const busy = busyWith(pass);
   if (busy !== undefined) return refuseHost(pass, 'busy', busyText(busy));
   const mode = request.mode === DeletionMode.FORCE ? DeletionMode.FORCE : DeletionMode.NORMAL;
+  if (mode === DeletionMode.FORCE && snapshot.tombstones >= tombstonesMax) {
+    return refuseHost(pass, 'limit', tooManyRemains);
+  }
   const { reason } = request;
   delete status.backoff;
   delete record.pendingPower;
@@ -82,8 +89,6 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
   // A host provisioned before landings were recorded, or with a provision in progress.
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
   if (runsImage || (status.dirty && status.image !== '')) record.eraseBeforeRemoval = true;
-  if (isForced(pass) && context.tombstones >= tombstonesMax)
-    return refuseHost(pass, 'limit', tooManyRemains);
   if (run === undefined) return undefined;
   if (isForced(pass)) forceOn(pass, run);
   const leadsThere = run.kind === RunKind.RELEASE || isOfDeletion(run);
@@ -219,7 +224,7 @@ export function holdOnDeletion({ status, record }: Going): Hold | undefined {
 const powerOff: RequestedStep = { step: engineSteps.off, arguments: {} };
 
 /** A host in deletion, and its surroundings. */
-type Leaving = Going & Pick<PassView, 'context'>;
+type Leaving = Going & Pick<PassView, 'snapshot'>;
 
 /**
  * Why a host that is on has to wait for its removal: nothing can switch it off; undefined: it need
@@ -264,8 +269,8 @@ interface SwitchObstacle {
   readonly text: string;
 }
 
-function whyNotSwitched({ spec, status, context, record }: Leaving): SwitchObstacle | undefined {
-  if (!context.agentRegistered) {
+function whyNotSwitched({ spec, status, snapshot, record }: Leaving): SwitchObstacle | undefined {
+  if (!snapshot.agentRegistered) {
     return { kind: 'noAgent', text: 'no agent has ever joined its rack' };
   }
   const isVerified = isByHand(spec) ? record.verifiedBmc : status.bmcIdentity;
@@ -275,7 +280,7 @@ function whyNotSwitched({ spec, status, context, record }: Leaving): SwitchObsta
   if (isOtherSwitch(record.verifiedBmc, spec.bmc)) {
     return { kind: 'bmcChanged', text: 'its BMC was changed and not verified' };
   }
-  if (context.credentialVersion === undefined) {
+  if (snapshot.credentialVersion === undefined) {
     return { kind: 'noCredential', text: 'the credential of its BMC does not exist' };
   }
   if (record.fences.length === 0) return undefined;

@@ -8,7 +8,7 @@ import { refusalOf, runKind, statusOf } from '../testing/deleting.ts';
 test('a fence holds the host until it is lifted, or a person says it is disconnected', () => {
   const host = bench();
   const update = { kind: 'update', spec: host.record.host?.spec, labels: {} };
-  host.context = { ...host.context, fencesPending: new Set(['u0']) };
+  host.snapshot = { ...host.snapshot, fencesPending: new Set(['u0']) };
   host.request({ ...update, fences: ['u0'] } as Parameters<Bench['request']>[0]);
   expect(runKind(host)).toBeUndefined();
   expect(statusOf(host).holds).toEqual([
@@ -23,7 +23,7 @@ test('a fence holds the host until it is lifted, or a person says it is disconne
   expect(runKind(host)).toBe(RunKind.VERIFY);
 
   host.record = before;
-  host.context = { ...host.context, fencesPending: new Set() };
+  host.snapshot = { ...host.snapshot, fencesPending: new Set() };
   host.apply({ kind: 'tick' });
   expect(host.record.fences).toEqual([]);
   expect(statusOf(host).holds).toEqual([]);
@@ -33,10 +33,10 @@ test('a fence holds the host until it is lifted, or a person says it is disconne
 
 test('explain says what a fence waits for', () => {
   const host = bench();
-  host.context = { ...host.context, fencesPending: new Set(['u0']) };
+  host.snapshot = { ...host.snapshot, fencesPending: new Set(['u0']) };
   const update = { kind: 'update', spec: host.record.host?.spec, labels: {}, fences: ['u0'] };
   host.request(update as Parameters<Bench['request']>[0]);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.blocker).toBe('the agent of the host that was removed by force');
   expect(told.causes[0]?.text).toContain('abandonedResources/u0');
   expect(told.unblock).toEqual([
@@ -48,7 +48,7 @@ test('explain says what a fence waits for', () => {
 test("a person's hold with the very words of a fence leaves the fence standing", () => {
   const host = bench();
   const update = { kind: 'update', spec: host.record.host?.spec, labels: {}, fences: ['u0'] };
-  host.context = { ...host.context, fencesPending: new Set(['u0']) };
+  host.snapshot = { ...host.snapshot, fencesPending: new Set(['u0']) };
   host.request(update as Parameters<Bench['request']>[0]);
   const reason = statusOf(host).holds[0]?.reason ?? '';
   host.request({ kind: 'hold', scope: HoldScope.WORK, reason, untilMs: undefined });
@@ -60,7 +60,7 @@ test("a person's hold with the very words of a fence leaves the fence standing",
 test("a person's hold that speaks of unknown work outlives a Hello without any", () => {
   const host = bench();
   const hello = (listed: agent.JournalledOperation[]) => {
-    const { session } = host.context;
+    const { session } = host.snapshot;
     if (session !== undefined) host.apply({ kind: 'hello', journal: session.journal, listed });
   };
   const operationId = 'u1/99/0/1';

@@ -55,7 +55,7 @@ export function setFences(pass: Pass, uids: readonly HostUid[]): void {
 /** Removes the fences that no longer exist, and adds those around addresses that it is to take. */
 export function foldFences(pass: Pass): void {
   const { fences } = pass.record;
-  const { fencesPending, fencesFound = [] } = pass.context;
+  const { fencesPending, fencesFound = [] } = pass.snapshot;
   const lifted = fences.filter((uid) => !fencesPending.has(uid));
   const added = fencesFound.filter((uid) => !fences.includes(uid));
   if (lifted.length === 0 && added.length === 0) return;

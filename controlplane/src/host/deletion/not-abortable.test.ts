@@ -21,13 +21,13 @@ function stuckAt(name: string) {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.snapshot = { ...host.snapshot, facts: { ...host.snapshot.facts, runnerSteps } };
   const listed = [name, steps.tune].map((step) => ({ step, arguments: {} }));
   host.request({ kind: 'clean', steps: listed });
   driveToInspect(host);
   host.report(inspected());
   expect(stepAt(host)).toBe(name);
-  host.nowMs += host.context.timing.contactDeadlineMs;
+  host.nowMs += host.snapshot.timing.contactDeadlineMs;
   return host;
 }
 

@@ -19,7 +19,7 @@ test.each<[string, (host: Bench) => void]>([
   [
     'no agent has ever joined its rack',
     (host) => {
-      host.context = { ...host.context, agentRegistered: false };
+      host.snapshot = { ...host.snapshot, agentRegistered: false };
     },
   ],
   ['its BMC was never verified', (host) => void delete statusOf(host).bmcIdentity],
@@ -30,6 +30,6 @@ test.each<[string, (host: Bench) => void]>([
   host.apply({ kind: 'tick' });
   expect(statusOf(host).run?.kind).not.toBe(RunKind.DELETE);
   expect(host.record.forgetting).toBe(false);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.blocker).toBe(why);
 });

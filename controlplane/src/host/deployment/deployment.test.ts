@@ -87,7 +87,7 @@ test('a deployment is told whole as it leaves; its first boot stands once in the
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) Object.assign(spec, { rootDisk: { serial: 'DISK-1' } });
   const registries = [{ registry: 'registry.example', plainHttp: true }];
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { registries }) };
+  host.snapshot = { ...host.snapshot, fleet: create(FleetSpecSchema, { registries }) };
   const wanted = deploy({ firstBoot: { userData: '#cloud-config\n' }, keepDisks: ['D2'] });
   host.request({ kind: 'provision', image: first, deploy: wanted });
   driveTo(host, 'runner.inspect');
@@ -127,7 +127,7 @@ test('a host is in service once it has proved itself, in the time that it is giv
   expect(deadline).toEqual(timestampFromMs(host.nowMs + 3_600_000));
   expect(orderOf(host)).toMatchObject({ bootOperationId: '', destructive: false });
   expect(orderOf(host).bmc).toBeUndefined();
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.blocker).toBe('the proof that the host runs its image');
   expect(told.causes[0]?.text).toContain('has not phoned home yet');
   host.report(done);
@@ -153,9 +153,9 @@ test('a host that never proves itself is not in service, and what it holds is na
 /** The agent has sent a message since. */
 function passTime(host: Bench, ms: number): void {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('no session');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
 }
 
@@ -179,7 +179,7 @@ test('one text says that a host is not proved, whoever says it first, with what 
       { ...netbooted, time: timestampFromMs(host.nowMs + 10_000) },
     ];
     host.report(continuing({ step: 'deploy.await_image', signs }));
-    const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
     expect(told.causes.map(({ text }) => text)).toContain('it asked for a network boot (script)');
     if (who === 'the agent') {
       const observations = { signs };
@@ -272,7 +272,7 @@ test('a step’s time begins when it has its slot for the image', () => {
   const waiting = { reason: 'image', since: timestampFromMs(sentMs) };
   expect(statusOf(host).run).toMatchObject({ phase: RunPhase.WAITING, waiting });
   const progress = create(ProgressSchema, { text: 'queued for the image, place 2' });
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs }, { progress });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs }, { progress });
   expect(told.causes.map(({ text }) => text)).toEqual([
     `a slot to get ${second}`,
     'queued for the image, place 2',
@@ -328,13 +328,13 @@ test('an agent that was away while its order waited for its slot goes on with it
   driveTo(host, 'deploy.write_image');
   const { id } = host.operation();
   host.report(continuing({ queuePlace: 3 }));
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('no session');
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
   host.apply({ kind: 'tick' });
   expect(statusOf(host).run?.waiting?.reason).toBe('agent');
   host.nowMs += 3 * 3_600_000;
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   const { journal } = session;
   const { JOURNALLED: state } = agent.JournalledOperation_State;
   const listed = [create(agent.JournalledOperationSchema, { operationId: id, state })];
@@ -381,9 +381,9 @@ test('an order that left and of which no word has come may have written', () => 
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
   host.nowMs += 25 * 3_600_000;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('no session');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
   expect(statusOf(host).image).toBe('');
   expect(statusOf(host).faults[0]?.message).toContain('a part of');
@@ -428,7 +428,7 @@ test('the progress that an agent reports of an image is shown', () => {
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.write_image');
   const progress = create(ProgressSchema, { percent: 0, text: 'queued for the image, place 3' });
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs }, { progress });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs }, { progress });
   expect(told.causes.map(({ text }) => text)).toContain('0 %: queued for the image, place 3');
   expect(told.blocker).toBe('the image on its way');
 });
@@ -444,10 +444,10 @@ test('an image by tag, or over plain HTTP that nobody has allowed, comes onto no
   const file = `http://files.example/os.raw#sha256=${'1'.repeat(64)}`;
   expect(ask(file)).toContain('by plain HTTP, which the fleet does not allow');
   const registries = [{ registry: 'files.example', plainHttp: true }];
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { registries }) };
+  host.snapshot = { ...host.snapshot, fleet: create(FleetSpecSchema, { registries }) };
   expect(ask(file)).toBe('kept');
   const lacking = [{ registry: 'files.example', plainHttp: true, credential: 'credentials/c9' }];
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { registries: lacking }) };
+  host.snapshot = { ...host.snapshot, fleet: create(FleetSpecSchema, { registries: lacking }) };
   expect(ask(file)).toContain('credentials/c9, which the fleet names for files.example, does not');
 });
 
@@ -478,7 +478,7 @@ test.each([
 test('a host that was deployed leaves word of its data when it goes by force', () => {
   const host = inService();
   host.request({ kind: 'unclaim', reason: 'done' });
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
   const burnt = { kind: 'delete', mode: DeletionMode.FORCE, reason: 'burnt down' } as const;
   const effects = [...host.request(burnt)];
   for (let minutes = 0; minutes < 30 && !host.removed; minutes += 1) {

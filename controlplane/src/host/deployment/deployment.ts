@@ -36,7 +36,7 @@ import { protocolOf } from '../bmc/protocols.ts';
 import { activeRun, type Pass, type PassView } from '../pass/pass.ts';
 import type { DeepReadonly, RunView, StepView } from '../pass/read-only.ts';
 import { isDeployStepOfAgent, switchesOnImage } from '../pass/step-names.ts';
-import type { HostContext, RequestedStep } from '../pass/types.ts';
+import type { HostSnapshot, RequestedStep } from '../pass/types.ts';
 
 const proofTimeoutDefaultMs = 20 * 60_000;
 const versionsOfNone: ReadonlyMap<CredentialName, bigint> = new Map();
@@ -49,7 +49,7 @@ export function proofTimeoutMs(deploy: DeploySpec | undefined): number {
 
 /** The first of these steps that the agent does not support; undefined: none, or unknown. */
 export function missingAgentStep(
-  { agentSteps }: Pick<HostContext, 'agentSteps'>,
+  { agentSteps }: Pick<HostSnapshot, 'agentSteps'>,
   steps: readonly Pick<RequestedStep, 'step'>[],
 ): string | undefined {
   if (agentSteps === undefined) return undefined;
@@ -65,11 +65,11 @@ export type DeploymentResult =
 
 /** The agent's order for the deployment of this run; the first boot's data are added later (3). */
 export function deploymentOf(pass: PassView, run: Pick<Run, 'number'>): DeploymentResult {
-  const { record, host, spec, context } = pass;
+  const { record, host, spec, snapshot } = pass;
   const found = hostImageOf(
     record.image,
-    context.fleet,
-    context.registryCredentials ?? versionsOfNone,
+    snapshot.fleet,
+    snapshot.registryCredentials ?? versionsOfNone,
   );
   if (found.kind === 'refused') return found;
   const deployment = create(agent.DeploymentSchema, {
@@ -279,9 +279,9 @@ export function switchedOnMs(run: RunView): number | undefined {
 const proofAskMsMin = 60_000;
 
 /** How long the agent may still wait for the proof, from now. */
-export function proofLeftMs({ record, context }: PassView, run: RunView): number {
+export function proofLeftMs({ record, snapshot }: PassView, run: RunView): number {
   const wholeMs = proofTimeoutMs(record.deploy);
   const sinceMs = switchedOnMs(run);
   if (sinceMs === undefined) return wholeMs;
-  return Math.max(proofAskMsMin, sinceMs + wholeMs - context.nowMs);
+  return Math.max(proofAskMsMin, sinceMs + wholeMs - snapshot.nowMs);
 }

@@ -34,7 +34,7 @@ export function foldQueueProgress(
   progress: agent.Continuing,
 ): void {
   const { operation: operationRecord, image } = pass.record;
-  const { timing } = pass.context;
+  const { timing } = pass.snapshot;
   const queueMs = queueTimeoutMs(step, timing);
   if (operationRecord?.sendTime === undefined || operationRecord.cancelId !== '' || queueMs === 0)
     return;
@@ -50,8 +50,8 @@ export function foldQueueProgress(
 }
 
 /** The text for a wait that was too long, from any source; `detail`: the agent's own words. */
-export function queueTimedOut({ record, spec, context }: PassView, detail = ''): RunFailure {
-  const waited = durationText(context.timing.imageQueueTimeoutMs);
+export function queueTimedOut({ record, spec, snapshot }: PassView, detail = ''): RunFailure {
+  const waited = durationText(snapshot.timing.imageQueueTimeoutMs);
   const text =
     `waited ${waited} for a slot to get ${record.image}: the agent of ${spec.rack} serves as ` +
     'many hosts at once as its imagesAtOnceMax says';

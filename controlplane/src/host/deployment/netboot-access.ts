@@ -9,9 +9,9 @@ const versionsOfNone: ReadonlyMap<CredentialName, bigint> = new Map();
 
 /** The host boots the image in the agent's cache, as long as it is there; a person should know. */
 export function noteNetbootAccess(pass: Pass): void {
-  const { context, record, status } = pass;
-  const versions = context.registryCredentials ?? versionsOfNone;
-  const problem = netbootProblem(record, context.fleet, versions);
+  const { snapshot, record, status } = pass;
+  const versions = snapshot.registryCredentials ?? versionsOfNone;
+  const problem = netbootProblem(record, snapshot.fleet, versions);
   if (problem === undefined || status.state !== HostState.PROVISIONED) {
     clearFault(pass, netbootImage);
     return;

@@ -82,7 +82,7 @@ test.each(['deploy.fetch_image', 'power.off'])(
 test('an agent that cannot fetch images is to be updated first', () => {
   const host = availableHost();
   const agentSteps = [create(agent.StepDescriptionSchema, { name: 'deploy.await_image' })];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   const outcome = host.try({
     kind: 'request',
     request: provision,

@@ -158,15 +158,15 @@ test.each(['before it', 'while its image is fetched'])(
   (when) => {
     const host = inService();
     const freeze = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: undefined };
-    if (when === 'before it') host.context = { ...host.context, freeze };
+    if (when === 'before it') host.snapshot = { ...host.snapshot, freeze };
     host.request({ kind: 'reimage', image: second });
     driveTo(host, 'deploy.fetch_image');
-    host.context = { ...host.context, freeze };
+    host.snapshot = { ...host.snapshot, freeze };
     host.report(done);
     expect(statusOf(host)).toMatchObject({ poweredOn: true, image: first });
     expect(statusOf(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'freeze' } });
     expect(host.record.operation?.sentTo).toBeUndefined();
-    host.context = { ...host.context, freeze: undefined };
+    host.snapshot = { ...host.snapshot, freeze: undefined };
     host.apply({ kind: 'tick' });
     expect(host.operation().kind.case).toBe('setPower');
   },
@@ -182,7 +182,7 @@ const changes = (effects: readonly HostEffect[]) =>
 
 test('a reimage waits in service for a slot of the wipe budget, and keeps it to its write', () => {
   const host = inService();
-  host.context = { ...host.context, quotaViews: wipes() };
+  host.snapshot = { ...host.snapshot, quotaViews: wipes() };
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.fetch_image');
   expect(changes(host.report(done))).toEqual(['take']);
@@ -190,7 +190,7 @@ test('a reimage waits in service for a slot of the wipe budget, and keeps it to 
   expect(statusOf(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'wipeBudget' } });
   expect(host.record.operation?.sentTo).toBeUndefined();
   const run = statusOf(host).run?.number ?? 0n;
-  host.context = { ...host.context, quotaViews: wipes({ run: asRunNumber(run), kind: 'open' }) };
+  host.snapshot = { ...host.snapshot, quotaViews: wipes({ run: asRunNumber(run), kind: 'open' }) };
   expect(changes(host.apply({ kind: 'tick' }))).toEqual([]);
   expect(host.operation().kind.case).toBe('setPower');
   expect(changes(driveTo(host, 'deploy.write_image'))).toEqual([]);
@@ -205,20 +205,23 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
     const host = inService();
     host.request({ kind: 'reimage', image: second });
     const run = statusOf(host).run?.number ?? 0n;
-    host.context = { ...host.context, quotaViews: wipes({ run: asRunNumber(run), kind: 'open' }) };
+    host.snapshot = {
+      ...host.snapshot,
+      quotaViews: wipes({ run: asRunNumber(run), kind: 'open' }),
+    };
     driveTo(host, name);
-    const { session } = host.context;
-    host.context = { ...host.context, session: undefined };
+    const { session } = host.snapshot;
+    host.snapshot = { ...host.snapshot, session: undefined };
     expect(changes(host.apply({ kind: 'tick' })), 'it may be back at once').toEqual([]);
-    const goneMs = host.nowMs + host.context.timing.contactDeadlineMs;
+    const goneMs = host.nowMs + host.snapshot.timing.contactDeadlineMs;
     expect(nextWakeMs(host.record, host.nowMs)).toBeLessThanOrEqual(goneMs);
     host.nowMs = goneMs;
     const mayWrite = name === 'deploy.write_image';
     expect(changes(host.apply({ kind: 'tick' }))).toEqual(mayWrite ? [] : ['leave']);
     if (session === undefined || mayWrite) return;
     const back = { ...session, lastMessageMs: host.nowMs };
-    host.context = {
-      ...host.context,
+    host.snapshot = {
+      ...host.snapshot,
       session: back,
       quotaViews: wipes({ run: asRunNumber(run), kind: 'closed' }),
     };
@@ -231,7 +234,7 @@ test('a host that fetches an image takes no slot of the runner, and then waits f
   const host = ready();
   const quota = { kind: 'atOnce', hosts: 1 } as const;
   const full = { name: 'runner', quota, own: [], nextSlotMs: undefined } as const;
-  host.context = { ...host.context, quotaViews: [full] };
+  host.snapshot = { ...host.snapshot, quotaViews: [full] };
   const asked = host.request({ kind: 'provision', image: first });
   expect(asked.filter(({ kind }) => kind === 'quota')).toEqual([]);
   expect(host.operation().kind.case).toBe('runStep');
@@ -279,7 +282,7 @@ test.each(beforeTheWrite)(
       clearedBy: 'a provision or adopt run that succeeds',
     });
     expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.IMAGE_NOT_FOUND);
-    const { headline } = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    const { headline } = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
     expect(headline).toMatch(/^available: provision \d+ failed, and nothing tries it again/);
     host.request({ kind: 'provision', image: first });
     expect(statusOf(host).run?.phase).toBe(RunPhase.RUNNING);
@@ -317,7 +320,7 @@ test('a host whose disks nothing speaks for any more is erased, though nothing w
     'another machine': (host) => host.report(inspected([virtioDisk], { serial: 'SN-9' })),
     'another disk': (host) => host.report(inspected([virtioDisk, another])),
     'a use that nobody ordered': (host) => {
-      const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+      const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
       suspectUse(pass, 'seen on');
       host.record = pass.record;
       host.report(untouched('imageNotFound'));

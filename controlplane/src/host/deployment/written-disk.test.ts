@@ -126,8 +126,8 @@ test('a host whose disk boots comes to netboot only over a release and a clean',
 
 function see(host: Bench, devices: (typeof virtioDisk)[]): void {
   const inventory = create(InventorySchema, { devices });
-  const facts = create(store.HostFactsSchema, { ...host.context.facts, inventory });
-  host.context = { ...host.context, facts };
+  const facts = create(store.HostFactsSchema, { ...host.snapshot.facts, inventory });
+  host.snapshot = { ...host.snapshot, facts };
 }
 
 test('a host is not reimaged onto another disk while the one written before may still boot', () => {

@@ -150,7 +150,7 @@ export function lastCleaned(pass: PassView, run: RunView): LastCleaned | undefin
   );
   if (erased.length === 0) return undefined;
   const full = erased.some((step) => step.name === eraseStep);
-  const inventory = pass.context.facts.inventory;
+  const inventory = pass.snapshot.facts.inventory;
   const decisions =
     inventory === undefined
       ? []
@@ -173,23 +173,23 @@ function draft(
   deviceIndex: number,
   runnerSession: RunnerSessionId,
 ): CertificateDraft {
-  const { record, host, status, spec, context } = pass;
+  const { record, host, status, spec, snapshot } = pass;
   const previous = record.lastStatementSha256;
   const id = certificateId(pass, evidence, deviceIndex);
   const statement =
-    context.keptStatements?.get(id) ??
+    snapshot.keptStatements?.get(id) ??
     buildStatement({
       host: { name: host.name, uid: host.uid },
       operationId: record.operation?.operation?.id ?? '',
       useEpoch: Number(status.useEpoch),
       evidence,
       deviceIndex,
-      storeIncarnation: context.incarnation,
+      storeIncarnation: snapshot.incarnation,
       ...(previous.length === 0 ? {} : { previousSha256: Buffer.from(previous).toString('hex') }),
       report: reportOf(pass),
       disposition: dispositionOf(pass),
       orderedBy: status.run?.requestedBy ?? '',
-      ...(context.software === undefined ? {} : { software: context.software }),
+      ...(snapshot.software === undefined ? {} : { software: snapshot.software }),
       ...(spec.cleaning?.allowUnprovenIdentity === true
         ? { identityWaivedBy: 'cleaning.allow_unproven_identity' }
         : {}),
@@ -209,10 +209,10 @@ function draft(
 }
 
 /** The site's texts for certificates. */
-function reportOf({ context }: PassView): {
+function reportOf({ snapshot }: PassView): {
   [K in 'organisation' | 'customer' | 'technician']: string;
 } {
-  const { organisation = '', customer = '', technician = '' } = context.fleet?.erasureReport ?? {};
+  const { organisation = '', customer = '', technician = '' } = snapshot.fleet?.erasureReport ?? {};
   return { organisation, customer, technician };
 }
 
@@ -248,7 +248,7 @@ export function checkCertified(
   run: RunView,
   inventory: Inventory,
 ): RunFailure | undefined {
-  const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
+  const tooWeak = tooWeakFor(pass.host, run, pass.snapshot.fleet);
   if (tooWeak !== undefined) return tooWeak;
   if (!run.steps.some((step) => isErasure(step.name))) return undefined;
   if (inventory.runnerSession !== pass.record.runner?.runnerSession) {

@@ -70,7 +70,7 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
       failureOf([...disksElsewhere(pass.record), ...failing]) ?? nothingToWrite(run, inventory)
     );
   }
-  const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
+  const tooWeak = tooWeakFor(pass.host, run, pass.snapshot.fleet);
   if (tooWeak !== undefined) return tooWeak;
   const leaving = drivesThatLeave(pass, run, inventory);
   if (leaving !== undefined) return leaving;
@@ -141,12 +141,12 @@ function areVolumesNext({ steps, currentStep }: RunView): boolean {
 
 /** The method for one device, and how it is read back: fixed before the first write. */
 function planFor(
-  { spec, context }: PassView,
+  { spec, snapshot }: PassView,
   { device, method, hiddenBytesToRemove }: ScopeDecision & { kind: 'inScope' },
 ): agent.DevicePlan {
-  const policy = verificationPolicy(spec, context.fleet);
+  const policy = verificationPolicy(spec, snapshot.fleet);
   const verification = planVerification({ method, sizeBytes: device.sizeBytes, policy });
-  const delayMs = rereadDelayMs(method, context.timing);
+  const delayMs = rereadDelayMs(method, snapshot.timing);
   return create(agent.DevicePlanSchema, {
     device: storageDeviceOf(device),
     method: methodToWire(method),
@@ -158,7 +158,7 @@ function planFor(
 
 /** A run may last as long as its erasures: large disks take days. */
 function lengthenRun(pass: PassView, run: Run, erasures: readonly RunStep[]): void {
-  const { timing } = pass.context;
+  const { timing } = pass.snapshot;
   const stepsMs = erasures.map(({ name }) =>
     eraseTimeoutMs(
       pass.record.diskSpeeds,

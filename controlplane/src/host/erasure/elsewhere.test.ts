@@ -29,7 +29,7 @@ import {
 import { failureOf } from './gaps.ts';
 
 function said(host: Bench, ...disks: [device: string, host: string][]): void {
-  host.context = { ...host.context, disksElsewhere: new Map(disks) };
+  host.snapshot = { ...host.snapshot, disksElsewhere: new Map(disks) };
 }
 
 /** A host whose goal is manageable, at its first inspection. */
@@ -44,7 +44,7 @@ function looking(goal: HostGoal = HostGoal.MANAGEABLE): Bench {
 
 /** All causes in the explanation of a host, one a line. */
 function toldOf(host: Bench): string {
-  const { causes } = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const { causes } = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   return causes.map(({ text }) => text).join('\n');
 }
 
@@ -61,7 +61,7 @@ test('a disk elsewhere is a fault with advice, until a look finds it no more', (
       message: expect.stringMatching(/^disk DISK-1 is known as attached to hosts\/h9: if it was/),
     },
   ]);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.causes.map(({ text }) => text).join()).toMatch(
     /DISK-1 is known as attached to hosts\/h9/,
   );

@@ -22,7 +22,7 @@ export const diskKnownElsewhere = 'diskKnownElsewhere';
  * Compares the disks of an inventory with those of other hosts: sets, keeps or clears the fault.
  */
 export function noteElsewhere(pass: Pass, inventory: Inventory): void {
-  const found = pass.context.disksElsewhere ?? new Map<string, HostName>();
+  const found = pass.snapshot.disksElsewhere ?? new Map<string, HostName>();
   const identities = inventory.devices.map((device) => deviceIdentity(device));
   pass.record.disksElsewhere = [...new Set(identities)].flatMap((device) => {
     const host = found.get(device);

@@ -45,8 +45,8 @@ test('guard 0: a machine that is not the one whose BMC was switched on is never 
 test('a BMC that another host was verified with is not accepted, and its owner is named', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     identityOwners: new Map([['0102030405060708090a0b0c0d0e0f10', 'hosts/h2']]),
   };
   host.report(verified());
@@ -231,9 +231,9 @@ test('another host that netboots while this one is waited for accuses nobody', (
   expect(host.record.host?.status?.lastError).toBeUndefined();
   expect(host.record.host?.status?.run?.waiting?.message).toMatch(suspicion);
   host.nowMs += 3_600_000;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('the agent is connected');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
   const { failure } = host.record.host?.status?.lastError ?? {};
   expect(failure?.type).not.toBe(FailureType.IDENTITY_MISMATCH);

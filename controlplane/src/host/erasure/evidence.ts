@@ -36,7 +36,7 @@ export function withEvidence(
 
 /** Why evidence is not trusted, or undefined. */
 export function signatureProblem(pass: PassView, evidence: agent.Evidence): string | undefined {
-  const registered = pass.context.agentPublicKey;
+  const registered = pass.snapshot.agentPublicKey;
   if (registered === undefined) return 'the rack has no registered agent key';
   if (!Buffer.from(evidence.publicKey).equals(registered)) {
     return 'the evidence is signed by a key that is not the registered one of the rack';
@@ -46,10 +46,10 @@ export function signatureProblem(pass: PassView, evidence: agent.Evidence): stri
 }
 
 /** By our own clock: the time since the step began. */
-export function orderAgeOf({ context }: PassView, { startTime }: StepView): number {
+export function orderAgeOf({ snapshot }: PassView, { startTime }: StepView): number {
   return startTime === undefined
     ? Number.POSITIVE_INFINITY
-    : Math.max(0, context.nowMs - timestampMs(startTime));
+    : Math.max(0, snapshot.nowMs - timestampMs(startTime));
 }
 
 /** Why a statement of the evidence about a device cannot be true, or undefined. */

@@ -72,8 +72,8 @@ test('the drives that a BMC lists differ from an inventory by what came and what
 /** An available host with this inventory, by its goal. */
 function ready(known: Inventory): Bench {
   const host = availableHost();
-  const { facts } = host.context;
-  host.context = { ...host.context, facts: { ...facts, inventory: known } };
+  const { facts } = host.snapshot;
+  host.snapshot = { ...host.snapshot, facts: { ...facts, inventory: known } };
   if (host.record.host?.spec !== undefined) host.record.host.spec.goal = HostGoal.AVAILABLE;
   host.apply({ kind: 'tick' });
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
@@ -96,7 +96,7 @@ function inspectAgain(host: Bench): void {
   driveToInspect(host);
   const still = inventory(['DISK-1']);
   host.report(inspectedAs(still));
-  host.context = { ...host.context, facts: { ...host.context.facts, inventory: still } };
+  host.snapshot = { ...host.snapshot, facts: { ...host.snapshot.facts, inventory: still } };
   host.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
 }
 
@@ -112,7 +112,7 @@ test('a boot MAC that no interface has takes a host out of available, and is ins
   inspectAgain(host);
   // Nothing is erased for a host that may never boot the runner again; a person fixes it.
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE });
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.blocker).toBe('a person');
   expect(told.causes[0]?.text).toBe(`${other} is on no interface of its last inventory`);
   expect(told.unblock.join()).toContain('rackwright host update h1 --mac MAC');

@@ -71,7 +71,7 @@ export function driveChanges(
  * Compares at a verify the BMC's present list: a difference sets the fault, until an inspection.
  */
 export function noteDriveChanges(pass: Pass, now: BmcDriveList | undefined): void {
-  const { inventory, bmcDrives } = pass.context.facts;
+  const { inventory, bmcDrives } = pass.snapshot.facts;
   if (inventory === undefined) return;
   const texts = driveChanges(inventory, bmcDrives, now);
   if (texts.length > 0) setFault(pass, hardwareChanged, texts.join('. '));
@@ -80,7 +80,7 @@ export function noteDriveChanges(pass: Pass, now: BmcDriveList | undefined): voi
 /** A new inventory replaces the old one: changes are reported once, and settled. */
 export function settleHardware(pass: Pass, now: Inventory): void {
   clearFault(pass, hardwareChanged);
-  const { inventory: before } = pass.context.facts;
+  const { inventory: before } = pass.snapshot.facts;
   const changes = before === undefined ? [] : partChanges(before, now);
   if (changes.length === 0) return;
   const texts = changes.slice(0, changesMax).map(partChangeText);
@@ -143,11 +143,11 @@ export function isInspectedSince(
   return timestampMs(run.endTime) >= timestampMs(since);
 }
 
-function knownInventory({ effects, context }: PassView): Inventory | undefined {
+function knownInventory({ effects, snapshot }: PassView): Inventory | undefined {
   const reported = effects.findLast(
     (effect) => effect.kind === 'facts' && 'inventory' in effect.facts,
   );
-  return reported?.kind === 'facts' ? reported.facts.inventory : context.facts.inventory;
+  return reported?.kind === 'facts' ? reported.facts.inventory : snapshot.facts.inventory;
 }
 
 function macsOf({ interfaces }: Inventory): ReadonlySet<string> {

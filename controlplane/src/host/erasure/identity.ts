@@ -147,7 +147,7 @@ function notVouchedFor({ spec }: PassView, { uuid }: SystemIdentity): string | u
 /** The other host that owns this identity. */
 export function ownerOf(pass: PassView, identity: BmcIdentity | undefined): string | undefined {
   if (identity === undefined || identity.guid.length === 0) return undefined;
-  const owner = pass.context.identityOwners.get(identityHex(identity.guid));
+  const owner = pass.snapshot.identityOwners.get(identityHex(identity.guid));
   return owner === pass.host.name ? undefined : owner;
 }
 
@@ -194,7 +194,7 @@ export function checkMachine(
 
 /** The other host whose BMC reports this machine's identity. */
 function ownerOfMachine(pass: PassView, { uuid }: SystemIdentity): string | undefined {
-  const owner = pass.context.identityOwners.get(identityHex(uuid));
+  const owner = pass.snapshot.identityOwners.get(identityHex(uuid));
   return owner === pass.host.name ? undefined : owner;
 }
 

@@ -39,7 +39,7 @@ export function writeManifest(pass: Pass, inventory: Inventory): RunFailure | un
     const id = `${attempt.replaceAll('/', '-')}-manifest`;
     const devices = [devicesOf(pass, inventory), signsOf(inventory), drivesOf(pass, inventory)];
     const statement =
-      pass.context.keptStatements?.get(id) ??
+      pass.snapshot.keptStatements?.get(id) ??
       buildManifest({
         host: { name: host.name, uid: host.uid },
         useEpoch: Number(status.useEpoch),

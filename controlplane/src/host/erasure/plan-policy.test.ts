@@ -80,7 +80,7 @@ test('a large disk is sampled so that 0.01 % is found with 99 %; the host’s po
 test('the fleet’s policy holds where the host has none', () => {
   const host = bench();
   const fleet = create(FleetSpecSchema, { verification: { sharePpcm: 1_000_000 } });
-  host.context = { ...host.context, fleet };
+  host.snapshot = { ...host.snapshot, fleet };
   driveToErase(host, [large]);
   expect(plans(host)[0]?.verification).toMatchObject({ level: SAMPLED, places: 459n });
 });
@@ -89,7 +89,7 @@ test('a disk that only reports a discard is read again after a delay', () => {
   const host = bench();
   driveToErase(host, [large]);
   const { rereadDelay } = plans(host)[0] ?? {};
-  expect(rereadDelay && durationMs(rereadDelay)).toBe(host.context.timing.rereadDelayMs);
+  expect(rereadDelay && durationMs(rereadDelay)).toBe(host.snapshot.timing.rereadDelayMs);
   const written = bench();
   driveToErase(written, [disk(1e9, { discardSupported: false })]);
   expect(plans(written)[0]?.rereadDelay).toBeUndefined();
@@ -168,7 +168,7 @@ test('a card that was pulled is missing, although its empty reader is there', ()
   const card = disk(1e9, { transport: Transport.USB, removable: true });
   const host = bench({ cleaning: { usbDisks: UsbDisks.ERASE } });
   driveToErase(host, [card]);
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const missing = (device: StorageDevice) =>
     missingDevice(pass, create(InventorySchema, { devices: [device] }))?.message;
   expect(missing(card)).toBeUndefined();
@@ -225,7 +225,7 @@ test('an inspection is told which media to read, and has the time for it', () =>
   const { deadline } =
     statusOf(host).run?.steps.find(({ name }) => name === 'runner.inspect') ?? {};
   const ms = deadline === undefined ? 0 : timestampMs(deadline) - host.nowMs;
-  expect(ms).toBe(host.context.timing.operationTimeoutMs + 4 * 1_600_000);
+  expect(ms).toBe(host.snapshot.timing.operationTimeoutMs + 4 * 1_600_000);
 });
 
 test('a card in a USB reader keeps a host from a clean until its policy says whose it is', () => {
@@ -261,9 +261,9 @@ test('a drive that only the BMC lists keeps a host from being erased', () => {
   const bmcDrives = create(BmcDriveListSchema, { available: true, complete: true, drives });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  const { facts } = host.context;
-  host.context = { ...host.context, facts: { ...facts, bmcDrives, inventory: looked() } };
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const { facts } = host.snapshot;
+  host.snapshot = { ...host.snapshot, facts: { ...facts, bmcDrives, inventory: looked() } };
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const found = gapsOf(pass, looked());
   expect(found).toHaveLength(1);
   expect(found[0]?.text).toMatch(/DISK-2.*runner sees no such disk/);
@@ -280,9 +280,9 @@ test('a drive that only the BMC lists is part of a RAID volume if the policy say
     const host = bench({ cleaning: { raidDrives } });
     host.apply({ kind: 'tick' });
     host.report(verified());
-    const { facts } = host.context;
-    host.context = { ...host.context, facts: { ...facts, bmcDrives, inventory } };
-    return gapsOf(beginPass(host.record, { ...host.context, nowMs: host.nowMs }), inventory);
+    const { facts } = host.snapshot;
+    host.snapshot = { ...host.snapshot, facts: { ...facts, bmcDrives, inventory } };
+    return gapsOf(beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs }), inventory);
   };
   expect(found(RaidDrives.UNSPECIFIED).map(({ text }) => text)).toEqual([
     expect.stringMatching(/SPARE-1.*or a spare with data.*set cleaning.raid_drives to accept/),
@@ -304,7 +304,7 @@ test.each([
   'a disk that says that it is failing keeps a host by policy (%#)',
   (failingDisks, more, count) => {
     const host = bench({ cleaning: { failingDisks }, ...more });
-    const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+    const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
     const silent = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-2' });
     const found = gapsOf(pass, create(InventorySchema, { devices: [failing, silent] }));
     expect(found).toHaveLength(count);

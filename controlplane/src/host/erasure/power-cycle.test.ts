@@ -148,10 +148,10 @@ describe('the first boot of the runner after a clean', () => {
     boot(host);
     host.report(inspected());
     expect(stepAt(host)).toBe(again);
-    const { session } = host.context;
+    const { session } = host.snapshot;
     if (session === undefined) throw new Error('the bench has a session');
     const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
-    host.context = { ...host.context, session: { ...session, journal } };
+    host.snapshot = { ...host.snapshot, session: { ...session, journal } };
     host.apply({ kind: 'tick' });
     expect(stepAt(host)).toBe('power.off');
     observe(host, { poweredOn: false });
@@ -255,10 +255,13 @@ describe('a large disk that was overwritten and read whole', () => {
     overwritten(host);
     host.report(done);
     expect(statusOf(host).state).toBe(HostState.AVAILABLE);
-    const seen = foresee({ record: host.record, context: { ...host.context, nowMs: host.nowMs } }, {
-      ...provision,
-      at: undefined,
-    } as PlannableRequest);
+    const seen = foresee(
+      { record: host.record, snapshot: { ...host.snapshot, nowMs: host.nowMs } },
+      {
+        ...provision,
+        at: undefined,
+      } as PlannableRequest,
+    );
     expect(seen).toMatchObject({
       devices: [
         {
@@ -307,7 +310,7 @@ describe('a large disk that was overwritten and read whole', () => {
 test('a certificate names what made it: version and build', () => {
   const host = atErase();
   const software = { version: '1.2.3', buildSha256: 'ab'.repeat(32) };
-  host.context = { ...host.context, software };
+  host.snapshot = { ...host.snapshot, software };
   const effects = brings(host, erased(virtioDisk), { bootId: 'b1' });
   const [draft] = effects.flatMap((each) => (each.kind === 'certify' ? each.certificates : []));
   expect(parseStatement(draft?.statement ?? new Uint8Array())).toMatchObject({ software });

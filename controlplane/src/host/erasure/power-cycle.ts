@@ -47,9 +47,9 @@ import { noteSpeeds } from './speeds.ts';
 export const contentReturned = 'dataReturned';
 
 /** Whether the present or last runner can read again. */
-export function canReadAgain({ record, context }: PassView): boolean {
+export function canReadAgain({ record, snapshot }: PassView): boolean {
   const steps = record.runner?.steps ?? [];
-  const known = steps.length > 0 ? steps : context.facts.runnerSteps;
+  const known = steps.length > 0 ? steps : snapshot.facts.runnerSteps;
   return known.some(({ name }) => name === verifyErasedStep);
 }
 
@@ -136,11 +136,11 @@ export function rereadings(pass: PassView): agent.DevicePlan[] {
 /**
  * The order to read a device again: by the site's present policy, however completely it was read.
  */
-function rereadingOf({ spec, context }: PassView, plan: agent.DevicePlan): agent.DevicePlan {
+function rereadingOf({ spec, snapshot }: PassView, plan: agent.DevicePlan): agent.DevicePlan {
   const method = methodOf(plan.method);
   if (plan.device === undefined || method === undefined) return plan;
   const { sizeBytes } = deviceFactsOf(plan.device);
-  const policy = verificationPolicy(spec, context.fleet);
+  const policy = verificationPolicy(spec, snapshot.fleet);
   const verification = planRereading(orderedVerification(plan), { method, sizeBytes, policy });
   return create(agent.DevicePlanSchema, {
     ...plan,

@@ -58,7 +58,7 @@ function failsWith(host: Bench, outcome: Outcome, operationId?: OperationId) {
 }
 
 function planOf(host: Bench) {
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const asked = create(PlanRunRequestSchema, {
     parent: 'hosts/h1',
     run: { case: 'clean', value: {} },

@@ -45,7 +45,7 @@ function inspectByHand(prepare: (host: Bench) => void): Bench {
 }
 
 function owned(host: Bench): void {
-  host.context = { ...host.context, identityOwners: new Map([[hex, 'hosts/h2']]) };
+  host.snapshot = { ...host.snapshot, identityOwners: new Map([[hex, 'hosts/h2']]) };
 }
 
 test('a manual host whose machine the BMC of another host knows is refused', () => {

@@ -59,9 +59,9 @@ function heldAfterErasing(): Bench {
   host.report(verified());
   const name = 'deploy.erase_devices';
   const described = create(agent.StepDescriptionSchema, { name, rerunClass: RerunClass.SAFE });
-  host.context = {
-    ...host.context,
-    facts: { ...host.context.facts, runnerSteps: [described] },
+  host.snapshot = {
+    ...host.snapshot,
+    facts: { ...host.snapshot.facts, runnerSteps: [described] },
   };
   const steps = [name, 'powerOff', 'hold'].map((step) => ({ step, arguments: {} }));
   host.request({ kind: 'clean', steps });
@@ -127,11 +127,11 @@ test('an available host switched on before its inspection has sent the order is 
   const host = atLastOff();
   host.report(done);
   host.request({ kind: 'inspect' });
-  const { session, ...alone } = host.context;
-  host.context = { ...alone, session: undefined };
+  const { session, ...alone } = host.snapshot;
+  host.snapshot = { ...alone, session: undefined };
   host.report(done);
   expect(status(host).run?.waiting?.reason).toBe('agent');
-  host.context = { ...alone, session };
+  host.snapshot = { ...alone, session };
   observe(host, { poweredOn: true });
   expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });

@@ -194,9 +194,9 @@ describe('the time of the whole run', () => {
   const passWeeks = (host: Bench) => {
     for (let day = 0; day < 20; day++) {
       host.nowMs += dayMs;
-      const session = host.context.session;
+      const session = host.snapshot.session;
       if (session === undefined) throw new Error('no session');
-      host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+      host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
       host.apply({ kind: 'tick' });
     }
   };
@@ -204,12 +204,12 @@ describe('the time of the whole run', () => {
   test('does not run out while everything is frozen, and goes on after the thaw', () => {
     const host = bench();
     const freeze = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: undefined };
-    host.context = { ...host.context, freeze };
+    host.snapshot = { ...host.snapshot, freeze };
     driveToErase(host);
     const before = leftMs(host);
     passWeeks(host);
     expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'freeze' } });
-    host.context = { ...host.context, freeze: undefined };
+    host.snapshot = { ...host.snapshot, freeze: undefined };
     host.apply({ kind: 'tick' });
     expect(runOf(host).phase).toBe(RunPhase.RUNNING);
     expect(leftMs(host)).toBe(before);
@@ -220,12 +220,12 @@ describe('the time of the whole run', () => {
     host.apply({ kind: 'tick' });
     const quota = { kind: 'atOnce', hosts: 1 } as const;
     const full = { name: 'runner', quota, own: [], nextSlotMs: undefined } as const;
-    host.context = { ...host.context, quotaViews: [full] };
+    host.snapshot = { ...host.snapshot, quotaViews: [full] };
     host.report(verified());
     const before = leftMs(host);
     passWeeks(host);
     expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'capacity' } });
-    host.context = { ...host.context, quotaViews: [] };
+    host.snapshot = { ...host.snapshot, quotaViews: [] };
     host.apply({ kind: 'tick' });
     expect(runOf(host).phase).toBe(RunPhase.RUNNING);
     expect(leftMs(host)).toBe(before);

@@ -25,7 +25,7 @@ const own = { hostUid: 'u1', mac };
 
 /** The result of one pass. */
 function told(host: Bench, observations: FactsInit): Pass {
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   foldFacts(pass, create(agent.ObservationsSchema, observations));
   return pass;
 }
@@ -137,8 +137,8 @@ test('a runner’s list of steps is recorded only when it has changed', () => {
   const [first] = ready(steps);
   expect(first?.runnerSteps?.map(({ name }) => name)).toEqual(['bios.flash', 'bios.reset']);
   expect(first?.runnerVersion).toBe('1');
-  const facts = create(store.HostFactsSchema, { ...host.context.facts, ...first });
-  host.context = { ...host.context, facts };
+  const facts = create(store.HostFactsSchema, { ...host.snapshot.facts, ...first });
+  host.snapshot = { ...host.snapshot, facts };
   expect(ready(steps)).toEqual([]);
   expect(ready([])).toEqual([]);
   expect(ready(steps, '2')).toHaveLength(1);
@@ -193,7 +193,7 @@ test('an inventory counts as a fact; values that were not observed do not', () =
   const inventory = create(InventorySchema, { bootId: 'b1' });
   expect(factsOf(told(idle(), { inventory }))).toEqual([{ inventory }]);
   expect(told(idle(), {}).effects).toEqual([]);
-  const pass = beginPass(idle().record, { ...idle().context, nowMs: 0 });
+  const pass = beginPass(idle().record, { ...idle().snapshot, nowMs: 0 });
   foldFacts(pass, undefined);
   expect(pass.effects).toEqual([]);
 });

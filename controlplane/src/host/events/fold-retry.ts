@@ -86,7 +86,7 @@ export function foldConflict(pass: Pass, run: Run, step: RunStep, result: agent.
 
 /** The step waits for the end of the conflict, within a bound. */
 function waitInConflict(pass: Pass, run: Run, step: RunStep, result: agent.RetryAfter): void {
-  const { nowMs, timing } = pass.context;
+  const { nowMs, timing } = pass.snapshot;
   const first = pass.record.operation?.firstConflictTime ?? timeNow(pass);
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
   if (leftMs <= 0) {
@@ -119,7 +119,7 @@ function foldOnAlready(pass: Pass, run: Run, step: RunStep): void {
 
 /** A freeze lasts until a person ends it: budgets do not run during it. */
 function foldFrozen(pass: Pass, run: Run, step: RunStep, result: agent.RetryAfter): void {
-  const notBefore = timeAfter(pass, pass.context.timing.retryDelayMs);
+  const notBefore = timeAfter(pass, pass.snapshot.timing.retryDelayMs);
   retryStep(pass, run, step, checkAgain(pass), { notBefore, ...conflictSince(pass) });
   waitFor(pass, run, 'freeze', result.message);
 }
@@ -146,7 +146,7 @@ export function foldTransient(
     if (result.cause === TransientCause.RUNNER_AWAY) pass.record.inRunner = false;
     return failStep(pass, run, step, failure);
   }
-  const { timing } = pass.context;
+  const { timing } = pass.snapshot;
   if (silence.count >= timing.transientFaultCount || silence.lastedMs >= timing.transientFaultMs) {
     foldSilence(pass, result.cause, result.message, silence.since);
   }
@@ -170,13 +170,13 @@ interface Silence {
 function silenceOf(pass: PassView): Silence {
   const { operation: operationRecord } = pass.record;
   const since = operationRecord?.firstTransientTime ?? timeNow(pass);
-  const lastedMs = pass.context.nowMs - timestampMs(since);
+  const lastedMs = pass.snapshot.nowMs - timestampMs(since);
   return { count: (operationRecord?.transientCount ?? 0) + 1, since, lastedMs };
 }
 
 /** How the step fails because results were unknown for too long; undefined: it is retried. */
 function transientFailureOf(
-  { context: { timing } }: PassView,
+  { snapshot: { timing } }: PassView,
   { kind }: RunView,
   step: StepView,
   { cause, message }: agent.TransientError,
@@ -200,14 +200,14 @@ function transientFailureOf(
 
 /** How long the next attempt is postponed. */
 function transientDelayMs(
-  { host, context: { timing } }: PassView,
+  { host, snapshot: { timing } }: PassView,
   { number, currentStep: at }: RunView,
   { delay }: agent.TransientError,
   { count, lastedMs }: Silence,
 ): number {
   const key = `${host.uid}/${number}/${at}`;
-  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
-  const backoffMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
+  const { retryDelayMs: firstMs, retryDelayMaxMs: delayMsMax } = timing;
+  const backoffMs = backoffDelayMs({ attempt: count, firstMs, delayMsMax, key });
   const askedMs = delay === undefined ? 0 : durationMs(delay);
   // The last try is at the end of the budget, even when the agent asks for a longer delay.
   return Math.max(backoffMs, Math.min(askedMs, timing.registryBudgetMs - lastedMs));

@@ -39,8 +39,9 @@ export function landed(
   const before = { state: HostState.MANAGEABLE, useEpoch: 1n, ...status };
   host.record.host.status = create(HostStatusSchema, before);
   Object.assign(host.record, record);
-  const facts = inventory === undefined ? host.context.facts : { ...host.context.facts, inventory };
-  const pass = beginPass(host.record, { ...host.context, facts, nowMs });
+  const facts =
+    inventory === undefined ? host.snapshot.facts : { ...host.snapshot.facts, inventory };
+  const pass = beginPass(host.record, { ...host.snapshot, facts, nowMs });
   const startTime = timestampFromMs(nowMs - 1_000);
   applyRunEnd(
     pass,

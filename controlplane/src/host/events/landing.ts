@@ -84,7 +84,7 @@ export function applyRunEnd(pass: Pass, run: Run): void {
     // Earlier certificates do not cover data that it, or a person, may have written.
     ...(landing.use === 'next' || mayHaveWritten ? { use: 'next' } : {}),
   });
-  if (before === HostState.PROVISIONED || hasRun(pass, run, disk)) {
+  if (before === HostState.PROVISIONED || hasDeployedContent(pass, run, disk)) {
     pass.record.eraseBeforeRemoval = true;
   }
   if (landing.disks === 'clean' && erasesAsAsked(pass, run)) {
@@ -125,7 +125,7 @@ function isReadyStill(pass: Pass, { error }: RunView): boolean {
 }
 
 /** Whether the disks now hold an image, a part of one, or data of a template. */
-function hasRun(
+function hasDeployedContent(
   { status }: PassView,
   { kind, steps }: RunView,
   disk: DiskAfter | undefined,
@@ -199,13 +199,13 @@ function endsWith({ requestedBy, startTime }: RunView, claim: Claim | undefined)
 
 /** An available host that could not be switched off right after a failed run. */
 function wasLeftAlone(
-  { status, context }: PassView,
+  { status, snapshot }: PassView,
   { kind, requestedBy, startTime }: RunView,
 ): boolean {
   if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
   const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
   const isOwn = isBySystem(requestedBy);
-  return isOwn && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
+  return isOwn && snapshot.nowMs - sinceMs > snapshot.timing.contactDeadlineMs;
 }
 
 function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | undefined): void {

@@ -67,7 +67,7 @@ function foldRunnerReady(pass: Pass, ready: agent.RunnerReady): void {
   const runnerSteps = offered(ready.steps);
   if (runnerSteps.length === 0) return;
   const { runnerVersion } = ready;
-  const known = pass.context.facts;
+  const known = pass.snapshot.facts;
   if (known.runnerVersion !== runnerVersion || !sameSteps(known.runnerSteps, runnerSteps)) {
     const facts = { runnerSteps, runnerVersion, runnerStepsAt: timeNow(pass) };
     pass.effects.push({ kind: 'facts', facts });

@@ -46,7 +46,7 @@ function powerOf(state: HostState, kind: RunKind, ended: Ended) {
   if (host.record.host?.status === undefined) throw new Error('a host has a status');
   host.record.host.status.state = state;
   if (looks) host.record.lookFirstSince = timestampFromMs(nowMs);
-  const pass = beginPass(host.record, { ...host.context, nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs });
   const run = create(RunSchema, { kind, outcome, steps: [...steps], currentStep: steps.length });
   restorePower(pass, run, disk);
   return pass.record.pendingPower?.steps.map((name) => name.replace('power.', '')).join(' ') ?? '';

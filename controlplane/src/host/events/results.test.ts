@@ -44,11 +44,11 @@ function say(host: Bench, result: agent.Report['result']): void {
 
 function passTo(host: Bench, ms: number): void {
   host.nowMs += ms;
-  host.context = {
-    ...host.context,
-    ...(host.context.session === undefined
+  host.snapshot = {
+    ...host.snapshot,
+    ...(host.snapshot.session === undefined
       ? {}
-      : { session: { ...host.context.session, lastMessageMs: host.nowMs } }),
+      : { session: { ...host.snapshot.session, lastMessageMs: host.nowMs } }),
   };
   host.apply({ kind: 'tick' });
 }
@@ -160,7 +160,7 @@ describe('what does not end an attempt', () => {
     });
     const value = create(agent.HostUpdatedSchema, { observations });
     say(host, { case: 'hostUpdated', value });
-    expect(host.context.facts.inventory?.bootId).toBe('b9');
+    expect(host.snapshot.facts.inventory?.bootId).toBe('b9');
     expect(status(host)).toMatchObject({ state, ...(run === undefined ? {} : { run }) });
     expect(status(host).lastError).toEqual(lastError);
     expect(status(host).backoff).toEqual(backoff);

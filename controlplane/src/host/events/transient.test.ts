@@ -35,9 +35,9 @@ function could(cause: TransientName, delayMs?: number): agent.Report['result'] {
 /** Advances the clock; the agent is heard all the while. */
 function pass(host: Bench, ms: number): void {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('the bench has an agent');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
 }
 
@@ -170,7 +170,7 @@ test('an attempt with a certain end resets the count of transient failures', () 
 function serving(rerunClass: RerunClass): Bench {
   const host = availableHost();
   const runnerSteps = [create(agent.StepDescriptionSchema, { name: 'bios.flash', rerunClass })];
-  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.snapshot = { ...host.snapshot, facts: { ...host.snapshot.facts, runnerSteps } };
   host.request({ kind: 'service', steps: [{ step: 'bios.flash', arguments: {} }] });
   driveToInspect(host);
   expect(stepAt(host)).toBe('bios.flash');

@@ -12,7 +12,7 @@ import { idOf } from '../../records/index.ts';
 import { reviewReason } from '../life/goal.ts';
 import { hasNoAgent, isRestoredHold } from '../life/restored.ts';
 import { freezeText } from '../pass/brake.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import { hostId } from './explanation-draft.ts';
 
 interface BrakeText {
@@ -23,7 +23,7 @@ interface BrakeText {
 }
 
 /** A run that waits for the end of a freeze. */
-export function explainFreeze({ freeze }: HostContext): BrakeText {
+export function explainFreeze({ freeze }: HostSnapshot): BrakeText {
   const again = 'the work then goes on by itself';
   if (freeze === undefined) {
     return { blocker: 'a freeze', unblock: [`nothing: ${again}`], braked: {} };
@@ -43,7 +43,7 @@ export function explainFreeze({ freeze }: HostContext): BrakeText {
 export function explainQueue(
   record: store.HostRecord,
   run: Run,
-  { quotaViews }: HostContext,
+  { quotaViews }: HostSnapshot,
   blocker: string,
 ): BrakeText {
   const rack = idOf(rackOf(record));
@@ -85,15 +85,15 @@ const headlineUntil: Readonly<Record<HoldEnd, string>> = {
 };
 
 /** The rack has a text of `restored` until an agent has heard of the acceptance. */
-function holdEndOf(context: HostContext): HoldEnd {
-  const isUnheard = context.restored !== undefined;
-  if (isUnheard && !context.restoredAccepted) return 'person';
-  if (!hasNoAgent(context)) return 'agent';
+function holdEndOf(snapshot: HostSnapshot): HoldEnd {
+  const isUnheard = snapshot.restored !== undefined;
+  if (isUnheard && !snapshot.restoredAccepted) return 'person';
+  if (!hasNoAgent(snapshot)) return 'agent';
   return isUnheard ? 'newAgent' : 'nextPass';
 }
 
 /** A host that is held because its store has lost data. */
-export function explainRestored(record: store.HostRecord, context: HostContext) {
+export function explainRestored(record: store.HostRecord, snapshot: HostSnapshot) {
   const hold = record.host?.status?.holds.find(isRestoredHold);
   if (hold === undefined) return undefined;
   const rack = rackOf(record);
@@ -103,21 +103,21 @@ export function explainRestored(record: store.HostRecord, context: HostContext) 
     newAgent: `an agent of ${rack}`,
     nextPass: 'nothing',
   };
-  const end = holdEndOf(context);
+  const end = holdEndOf(snapshot);
   return {
     headline: headlineUntil[end],
-    causes: [{ text: context.restored ?? hold.reason, since: hold.since }],
+    causes: [{ text: snapshot.restored ?? hold.reason, since: hold.since }],
     blocker: blockers[end],
     since: hold.since,
-    unblock: adviceToEnd(end, rack, context),
+    unblock: adviceToEnd(end, rack, snapshot),
   };
 }
 
-function adviceToEnd(end: HoldEnd, rack: RackName, context: HostContext): string[] {
+function adviceToEnd(end: HoldEnd, rack: RackName, snapshot: HostSnapshot): string[] {
   switch (end) {
     case 'person':
     case 'agent':
-      return adviceToAccept(rack, context);
+      return adviceToAccept(rack, snapshot);
     case 'newAgent':
       return [`join an agent: rackwright rack join-token ${idOf(rack)}`];
     case 'nextPass':
@@ -162,8 +162,8 @@ export function explainReviewFirst(record: store.HostRecord) {
 }
 
 /** Work in progress goes on; the next work waits until a person accepts the store. */
-export function explainRunOfRestored(record: store.HostRecord, context: HostContext) {
-  const draft = explainRestored(record, context);
+export function explainRunOfRestored(record: store.HostRecord, snapshot: HostSnapshot) {
+  const draft = explainRestored(record, snapshot);
   if (draft === undefined) return undefined;
   const { causes, blocker, unblock } = draft;
   return { causes, blocker, unblock };
@@ -172,7 +172,7 @@ export function explainRunOfRestored(record: store.HostRecord, context: HostCont
 /** What a person does to accept a restored store. */
 export function adviceToAccept(
   rack: RackName,
-  { restored, restoredAccepted, session }: HostContext,
+  { restored, restoredAccepted, session }: HostSnapshot,
 ): string[] {
   if (restored === undefined || restoredAccepted) {
     const start = `start the agent of ${rack} again: rackwright-agent run --config FILE`;

@@ -17,7 +17,8 @@ import {
 } from '../testing/deleting.ts';
 import { explainHost } from './explain.ts';
 
-const explained = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explained = (host: Bench) =>
+  explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 const forceLine = expect.stringContaining('rackwright host delete h1 --force --reason WHY');
 
 test('explain names what a deletion waits for, and a remedy without agent or BMC', () => {
@@ -50,7 +51,7 @@ test('explain names what a deletion waits for, and a remedy without agent or BMC
   ]);
 
   const poor = provisioned();
-  poor.context = { ...poor.context, credentialVersion: undefined };
+  poor.snapshot = { ...poor.snapshot, credentialVersion: undefined };
   poor.request(normal);
   expect(explained(poor).headline).toContain('credential does not exist');
   expect(explained(poor).unblock).toEqual([

@@ -5,7 +5,7 @@ import { isFenceHold } from '../deletion/fence-hold.ts';
 import { reviewReason } from '../life/goal.ts';
 import { unknownValueOf } from '../life/newer.ts';
 import { displayOf } from '../pass/display.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import { adviceToReview, unknownUse } from './brakes.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
@@ -51,11 +51,11 @@ export function explainReviewedDeletion(record: store.HostRecord): ExplanationDr
 /** A pending deletion whose host is on and cannot be switched off; undefined otherwise. */
 export function explainNotSwitched(
   record: store.HostRecord,
-  context: HostContext,
+  snapshot: HostSnapshot,
 ): ExplanationDraft | undefined {
   const { status, spec } = record.host ?? {};
   if (status?.deletion === undefined || spec === undefined) return undefined;
-  const why = whyNotRemoved({ status, spec, record, context });
+  const why = whyNotRemoved({ status, spec, record, snapshot });
   if (why === undefined) return undefined;
   return withForce(record, {
     headline: `${displayOf(status)}: the host is on, and cannot be switched off: ${why.text}`,

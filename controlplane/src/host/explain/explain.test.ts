@@ -21,7 +21,7 @@ import { adviceFor } from './advice.ts';
 import { explainHost } from './explain.ts';
 import { explainRack } from './rack.ts';
 
-const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explain = (host: Bench) => explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 
 test('a wrong password is named with the command that corrects it, and correcting it helps', () => {
   const host = bench();
@@ -31,7 +31,7 @@ test('a wrong password is named with the command that corrects it, and correctin
   expect(told.headline).toContain('stopped trying to make it available');
   expect(told.causes.map((cause) => cause.text)).toContain('the BMC refused user admin');
   expect(told.unblock[0]).toContain('rackwright credential update c1');
-  host.context = { ...host.context, credentialVersion: 2n };
+  host.snapshot = { ...host.snapshot, credentialVersion: 2n };
   host.apply({ kind: 'tick' });
   expect(host.operation().id).toBe('u1/2/0/1');
 });
@@ -59,7 +59,7 @@ test('after a restore of the store explain names no time of a next attempt', () 
     message: 'no answer',
   });
   host.report({ case: 'transientError', value: silent });
-  host.context = { ...host.context, restored: 'the store was restored' };
+  host.snapshot = { ...host.snapshot, restored: 'the store was restored' };
   host.nowMs += 600_000;
   host.apply({ kind: 'tick' });
   const told = explain(host);
@@ -70,7 +70,7 @@ test('after a restore of the store explain names no time of a next attempt', () 
 
 test('a host of a restored store is held for a person, then for its agent', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
-  host.context = { ...host.context, restored: 'the store was restored' };
+  host.snapshot = { ...host.snapshot, restored: 'the store was restored' };
   host.apply({ kind: 'tick' });
   expect(explain(host)).toMatchObject({
     headline: 'held: the store was restored; nothing new starts until a person accepts that',
@@ -82,9 +82,9 @@ test('a host of a restored store is held for a person, then for its agent', () =
     unblock: ['start the agent of racks/r1 again: rackwright-agent run --config FILE'],
   };
   const restored = 'the restored store was accepted; the agent has not heard of it yet';
-  host.context = { ...host.context, session: undefined, restored, restoredAccepted: true };
+  host.snapshot = { ...host.snapshot, session: undefined, restored, restoredAccepted: true };
   expect(explain(host)).toMatchObject(away);
-  host.context = { ...host.context, restored: undefined, restoredAccepted: false };
+  host.snapshot = { ...host.snapshot, restored: undefined, restoredAccepted: false };
   expect(explain(host)).toMatchObject(away);
 });
 
@@ -93,18 +93,18 @@ test.each([
   { agentRegistered: true, agentRevoked: true },
 ])('a host of an accepted store waits for a new agent, or for the next pass: %o', (agents) => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
-  host.context = { ...host.context, restored: 'the store was restored' };
+  host.snapshot = { ...host.snapshot, restored: 'the store was restored' };
   host.apply({ kind: 'tick' });
   const restored = 'the restored store was accepted; the agent has not heard of it yet';
-  host.context = { ...host.context, ...agents, session: undefined };
-  host.context = { ...host.context, restored, restoredAccepted: true };
+  host.snapshot = { ...host.snapshot, ...agents, session: undefined };
+  host.snapshot = { ...host.snapshot, restored, restoredAccepted: true };
   host.apply({ kind: 'tick' });
   expect(explain(host)).toMatchObject({
     headline: 'held: the loss is accepted; nothing new starts until an agent has joined the rack',
     blocker: 'an agent of racks/r1',
     unblock: ['join an agent: rackwright rack join-token r1'],
   });
-  host.context = { ...host.context, restored: undefined, restoredAccepted: false };
+  host.snapshot = { ...host.snapshot, restored: undefined, restoredAccepted: false };
   expect(explain(host)).toMatchObject({
     headline: 'held: the loss is accepted, and the rack has no agent; the hold ends by itself',
     blocker: 'nothing',
@@ -145,7 +145,7 @@ test('a run under way after a failure of no known kind is not asked for again', 
 
 test('with the agent away the rack is named, and how to start it', () => {
   const host = bench();
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
   host.apply({ kind: 'tick' });
   const told = explain(host);
   expect(told.blocker).toBe('the agent of the rack');
@@ -154,7 +154,7 @@ test('with the agent away the rack is named, and how to start it', () => {
 
 test('a missing credential is named with the command that creates it', () => {
   const host = bench();
-  host.context = { ...host.context, credentialVersion: undefined };
+  host.snapshot = { ...host.snapshot, credentialVersion: undefined };
   host.apply({ kind: 'tick' });
   expect(explain(host).unblock[0]).toContain('rackwright credential create c1');
 });
@@ -197,7 +197,7 @@ test('between two attempts the last failure is explained, without what would be 
 
 test('after a failure at another BMC explain advises a verify', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
-  host.context = { ...host.context, identityOwners: new Map([['0b', 'hosts/h2']]) };
+  host.snapshot = { ...host.snapshot, identityOwners: new Map([['0b', 'hosts/h2']]) };
   host.apply({ kind: 'tick' });
   host.report(verified());
   host.request({ kind: 'inspect' });
@@ -233,7 +233,7 @@ test('a step that failed is named again so that a shell takes its arguments whol
   const typedArguments = [{ name: 'settings', type: ArgumentType.STRING }];
   const step = { name: 'bios.apply_settings', destructive: false, typedArguments };
   const agentSteps = [create(agent.StepDescriptionSchema, step)];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   const settings = "A=B;C=it's";
   host.request({ kind: 'service', steps: [{ step: step.name, arguments: { settings } }] });
   host.report(failed('settingRefused', 'C must be one of x, y'));
@@ -300,7 +300,7 @@ test.each([
     ...(from === 'fleet' ? { priorityOverrides } : {}),
     ...(from === 'pool' ? { pools: [{ pool: 'gpu', priorityOverrides }] } : {}),
   });
-  host.context = { ...host.context, fleet };
+  host.snapshot = { ...host.snapshot, fleet };
   if (host.record.host !== undefined) host.record.host.labels = { pool: 'gpu' };
   driveToErase(host);
   const { causes, unblock } = explain(host);

@@ -33,7 +33,7 @@ import { hasNoAgent } from '../life/restored.ts';
 import { operationParts } from '../operation/operation.ts';
 import { displayOf } from '../pass/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../pass/pass.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import { adviceDuringRun, adviceFor } from './advice.ts';
 import { explainRestored, explainReviewFirst, explainRunOfRestored } from './brakes.ts';
 import {
@@ -66,10 +66,10 @@ interface ExplanationDetails {
 /** An `undefined` field of the result does not apply. */
 export function explainHost(
   record: store.HostRecord,
-  context: HostContext,
+  snapshot: HostSnapshot,
   { usual = noUsualTimes, progress }: ExplanationDetails = {},
 ): Explanation {
-  const seen = withRackFaults(record, context, explainRecord(record, context, progress));
+  const seen = withRackFaults(record, snapshot, explainRecord(record, snapshot, progress));
   const draft = withDisksElsewhere(record, seen);
   const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
   const usualMs = run === undefined ? undefined : usual.runMs(run);
@@ -86,21 +86,21 @@ export function explainHost(
     unblock: [...(draft.unblock ?? [])],
     lastEvidence: lastEvidence(record, progress),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
-    lastScreen: lastScreen(record, context),
+    lastScreen: lastScreen(record, snapshot),
   });
 }
 
 /** What the host waits for, and its headline, in the explanation's words. */
 export function waitOf(
   record: store.HostRecord,
-  context: HostContext,
+  snapshot: HostSnapshot,
 ): Pick<Explanation, 'headline' | 'blocker'> {
-  const { headline, blocker = '' } = explainRecord(record, context, undefined);
+  const { headline, blocker = '' } = explainRecord(record, snapshot, undefined);
   return { headline, blocker };
 }
 
 /** The screen of the last boot, while the host cannot boot; a new boot has its own. */
-function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[] {
+function lastScreen({ host }: store.HostRecord, { facts }: HostSnapshot): string[] {
   const [last] = facts.boots;
   if (host?.status === undefined || last === undefined || !isKeptFromBoot(host.status)) return [];
   const run = activeRun(host.status);
@@ -112,11 +112,11 @@ function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[
 /** A fault of the rack's network is named where it keeps the host from its boot. */
 function withRackFaults(
   record: store.HostRecord,
-  context: HostContext,
+  snapshot: HostSnapshot,
   draft: ExplanationDraft,
 ): ExplanationDraft {
   const { spec, status, name = '' } = record.host ?? {};
-  const { rackFaults = [] } = context;
+  const { rackFaults = [] } = snapshot;
   if (rackFaults.length === 0 || status === undefined || !isKeptFromBoot(status)) return draft;
   const around = faultsAround(rackFaults, name, spec?.bootMacs ?? []);
   const texts = around.map(({ message, since }) => ({ text: message, since }));
@@ -154,7 +154,7 @@ function withDisksElsewhere(record: store.HostRecord, draft: ExplanationDraft): 
 
 function explainRecord(
   record: store.HostRecord,
-  context: HostContext,
+  snapshot: HostSnapshot,
   progress: Progress | undefined,
 ): ExplanationDraft {
   const status = record.host?.status;
@@ -164,22 +164,24 @@ function explainRecord(
   const run = activeRun(status);
   if (run !== undefined) {
     const draft = {
-      ...explainRunUnderWay(record, run, context, progress),
+      ...explainRunUnderWay(record, run, snapshot, progress),
       ...explainForced(record, run),
-      ...explainRunOfRestored(record, context),
+      ...explainRunOfRestored(record, snapshot),
     };
     return run.waiting === undefined ? draft : withForce(record, draft);
   }
   if (status.deletion !== undefined) {
-    const lack = needsWork(record, record.host?.spec) ? explainMissing(record, context) : undefined;
+    const lack = needsWork(record, record.host?.spec)
+      ? explainMissing(record, snapshot)
+      : undefined;
     const kept =
       explainReviewedDeletion(record) ??
       explainKeptDeletion(record) ??
-      explainNotSwitched(record, context);
-    return kept ?? withForce(record, lack ?? explainGoal(record, context));
+      explainNotSwitched(record, snapshot);
+    return kept ?? withForce(record, lack ?? explainGoal(record, snapshot));
   }
-  const held = explainFence(record) ?? explainRestored(record, context) ?? explainHold(record);
-  return held ?? explainMissing(record, context) ?? explainGoal(record, context);
+  const held = explainFence(record) ?? explainRestored(record, snapshot) ?? explainHold(record);
+  return held ?? explainMissing(record, snapshot) ?? explainGoal(record, snapshot);
 }
 
 /** "clean 3, step power.off (2 of 9)" */
@@ -191,7 +193,7 @@ function positionIn(run: Run, step: RunStep | undefined): string {
 function explainRunUnderWay(
   record: store.HostRecord,
   run: Run,
-  context: HostContext,
+  snapshot: HostSnapshot,
   progress: Progress | undefined,
 ): ExplanationDraft {
   const { host } = record;
@@ -203,7 +205,7 @@ function explainRunUnderWay(
     return { headline, since, deadline, ...explainStepUnderWay(record, run, step, progress) };
   }
   const { message, since } = run.waiting;
-  const waits = explainWaiting(record, run, context);
+  const waits = explainWaiting(record, run, snapshot);
   return {
     headline,
     causes: [
@@ -278,11 +280,11 @@ function failureCauses(record: store.HostRecord): NonNullable<ExplanationDraft['
 /** Why the control plane cannot order anything. */
 function explainMissing(
   record: store.HostRecord,
-  context: HostContext,
+  snapshot: HostSnapshot,
 ): ExplanationDraft | undefined {
   const { host } = record;
   const name = idOf(host?.name);
-  if (!context.hasReservations) {
+  if (!snapshot.hasReservations) {
     return {
       headline: 'nothing starts: another host holds one of its MAC or BMC addresses',
       blocker: 'an address that is not unique',
@@ -292,7 +294,7 @@ function explainMissing(
       ],
     };
   }
-  if (context.credentialVersion === undefined) {
+  if (snapshot.credentialVersion === undefined) {
     const credential = idOf(host?.spec?.bmc?.credential) || 'CREDENTIAL';
     return {
       headline: 'nothing starts: its credential does not exist',
@@ -303,9 +305,9 @@ function explainMissing(
   return undefined;
 }
 
-function explainNothingFailed(record: store.HostRecord, context: HostContext): ExplanationDraft {
-  if (hasNoAgent(context)) {
-    return explainNoAgent(record, context);
+function explainNothingFailed(record: store.HostRecord, snapshot: HostSnapshot): ExplanationDraft {
+  if (hasNoAgent(snapshot)) {
+    return explainNoAgent(record, snapshot);
   }
   const rest = explainPower(record) ?? explainRest(record);
   return rest ?? { headline: `nothing to do: it is ${displayed(record)}, as asked` };
@@ -323,13 +325,13 @@ function goalTexts(record: store.HostRecord): { readonly way: string; readonly a
   return { way: `the way to ${goal}`, aim: `to make it ${goal}` };
 }
 
-function explainGoal(record: store.HostRecord, context: HostContext): ExplanationDraft {
+function explainGoal(record: store.HostRecord, snapshot: HostSnapshot): ExplanationDraft {
   const status = record.host?.status;
   const { backoff, lastError } = status ?? {};
   const left =
     status?.deletion === undefined ? (explainReviewFirst(record) ?? explainUse(record)) : undefined;
   if (left !== undefined) return left;
-  if (status === undefined || backoff === undefined) return explainNothingFailed(record, context);
+  if (status === undefined || backoff === undefined) return explainNothingFailed(record, snapshot);
   const givenUp = isGivenUp(backoff);
   // A stopped inspection is no error, but the goal is still given up.
   const stopped = givenUp ? 'cancelled' : undefined;
@@ -348,7 +350,10 @@ function explainGoal(record: store.HostRecord, context: HostContext): Explanatio
   };
 }
 
-function explainNoAgent(record: store.HostRecord, { agentRevoked }: HostContext): ExplanationDraft {
+function explainNoAgent(
+  record: store.HostRecord,
+  { agentRevoked }: HostSnapshot,
+): ExplanationDraft {
   const rack = record.host?.spec?.rack ?? '';
   const lack =
     agentRevoked === true ? `the agent of ${rack} was revoked` : `no agent has ever joined ${rack}`;

@@ -8,7 +8,7 @@ import { type Bench, bench } from '../testing/bench.ts';
 import { manageable, statusOf } from '../testing/deleting.ts';
 import { explainHost } from './explain.ts';
 
-const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explain = (host: Bench) => explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 
 function hold(host: Bench, scope: HoldScope, by: string): void {
   const since = timestampFromMs(host.nowMs);
@@ -18,7 +18,7 @@ function hold(host: Bench, scope: HoldScope, by: string): void {
 /** Without its credential, which would be named if there were no other blocker. */
 function withoutCredential(): Bench {
   const host = bench();
-  host.context = { ...host.context, credentialVersion: undefined };
+  host.snapshot = { ...host.snapshot, credentialVersion: undefined };
   expect(explain(host).blocker).toBe('the credential c1');
   return host;
 }

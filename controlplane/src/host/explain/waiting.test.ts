@@ -81,17 +81,17 @@ function queued(name: QuotaView['name'], at: () => Bench, quota: QuotaView['quot
   const host = at();
   const slot: OwnSlot = { run: runOf(host).number, kind: 'queued', position: 1 };
   const nextSlotMs = host.nowMs + 60_000;
-  host.context = { ...host.context, quotaViews: [{ name, quota, own: [slot], nextSlotMs }] };
+  host.snapshot = { ...host.snapshot, quotaViews: [{ name, quota, own: [slot], nextSlotMs }] };
   tick(host);
   return host;
 }
 
 function granted(host: Bench): readonly HostEffect[] {
-  const quotaViews = host.context.quotaViews.map((view) => ({
+  const quotaViews = host.snapshot.quotaViews.map((view) => ({
     ...view,
     own: view.own.map(({ run }): OwnSlot => ({ run, kind: 'open' })),
   }));
-  host.context = { ...host.context, quotaViews };
+  host.snapshot = { ...host.snapshot, quotaViews };
   return tick(host);
 }
 
@@ -105,7 +105,7 @@ function braked(brake: (host: Bench) => void): Bench {
 }
 
 function allow(host: Bench, templates: MessageInitShape<typeof TemplatePolicySchema>): void {
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }) };
+  host.snapshot = { ...host.snapshot, fleet: create(FleetSpecSchema, { templates }) };
 }
 
 const frozen = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: timestampFromMs(0) };
@@ -129,12 +129,12 @@ const cases: { readonly [W in HostWait]: Case } = {
   agent: {
     into: () => {
       const host = bench();
-      host.context = { ...host.context, session: undefined };
+      host.snapshot = { ...host.snapshot, session: undefined };
       tick(host);
       return host;
     },
     outside: (host) => {
-      host.context = { ...host.context, session: bench().context.session };
+      host.snapshot = { ...host.snapshot, session: bench().snapshot.session };
       return tick(host);
     },
   },
@@ -235,10 +235,10 @@ const cases: { readonly [W in HostWait]: Case } = {
   freeze: {
     into: () =>
       braked((host) => {
-        host.context = { ...host.context, freeze: frozen };
+        host.snapshot = { ...host.snapshot, freeze: frozen };
       }),
     outside: (host) => {
-      host.context = { ...host.context, freeze: undefined };
+      host.snapshot = { ...host.snapshot, freeze: undefined };
       return tick(host);
     },
   },
@@ -256,8 +256,8 @@ const cases: { readonly [W in HostWait]: Case } = {
       host.report(verified());
       const own: OwnSlot[] = [{ run: asRunNumber(2), kind: 'queued', position: 1 }];
       const quota = { kind: 'atOnce', hosts: 1 } as const;
-      host.context = {
-        ...host.context,
+      host.snapshot = {
+        ...host.snapshot,
         quotaViews: [{ name: 'runner', quota, own, nextSlotMs: undefined }],
       };
       host.request({ kind: 'inspect' });
@@ -268,16 +268,16 @@ const cases: { readonly [W in HostWait]: Case } = {
   restored: {
     into: () => {
       const host = bench();
-      host.context = { ...host.context, session: undefined };
+      host.snapshot = { ...host.snapshot, session: undefined };
       tick(host);
-      const { session } = bench().context;
-      host.context = { ...host.context, session, restored: 'the store was restored' };
+      const { session } = bench().snapshot;
+      host.snapshot = { ...host.snapshot, session, restored: 'the store was restored' };
       tick(host);
       return host;
     },
     outside: (host) => {
-      host.context = { ...host.context, restored: undefined };
-      const { journal } = host.context.session ?? {};
+      host.snapshot = { ...host.snapshot, restored: undefined };
+      const { journal } = host.snapshot.session ?? {};
       if (journal === undefined) throw new Error('no session');
       // The agent connects anew once it knows of the acceptance.
       return host.apply({ kind: 'hello', journal, listed: [] });
@@ -286,7 +286,7 @@ const cases: { readonly [W in HostWait]: Case } = {
 };
 
 function explained(host: Bench) {
-  return explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  return explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 }
 
 function waitsFor(host: Bench): string | undefined {
@@ -315,7 +315,7 @@ test.each(hostWaits)('a run that waits for %s says so, and moves by what is said
   expect(waitsFor(host)).toBe(reason);
   const told = explained(host);
   expect(told.blocker).toBe(
-    waitCells[reason](host.record, runOf(host), { ...host.context, nowMs: host.nowMs }).blocker,
+    waitCells[reason](host.record, runOf(host), { ...host.snapshot, nowMs: host.nowMs }).blocker,
   );
   expect(told.since, 'since when').toBeDefined();
   expect(told.causes.length).toBeGreaterThan(0);
@@ -369,7 +369,7 @@ test('work under way says how long it usually takes, and how far it is', () => {
   const progress = create(ProgressSchema, { percent: 43, text: 'zeroes to sda' });
   const told = explainHost(
     host.record,
-    { ...host.context, nowMs: host.nowMs },
+    { ...host.snapshot, nowMs: host.nowMs },
     { usual, progress },
   );
   expect(told.usualDuration?.seconds).toBe(720n);

@@ -11,7 +11,7 @@ import { protocolOf } from '../bmc/protocols.ts';
 import { hasNoAgent } from '../life/restored.ts';
 import { currentStep } from '../pass/pass.ts';
 import { engineSteps, switchesOn } from '../pass/step-names.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import { adviceFor } from './advice.ts';
 import { adviceToAccept, explainFreeze, explainQueue } from './brakes.ts';
 import { hostId } from './explanation-draft.ts';
@@ -27,13 +27,13 @@ export interface WaitText {
   readonly braked?: { readonly nextAttemptTime?: Timestamp };
 }
 
-type Cell = (record: store.HostRecord, run: Run, context: HostContext) => WaitText;
+type Cell = (record: store.HostRecord, run: Run, snapshot: HostSnapshot) => WaitText;
 
 /** All possible waits of a host's run. */
 export const waitCells: { readonly [W in HostWait]: Cell } = {
-  agent: (record, _run, context) => ({
+  agent: (record, _run, snapshot) => ({
     blocker: 'the agent of the rack',
-    unblock: agentAdvice(record, context),
+    unblock: agentAdvice(record, snapshot),
   }),
   runner: (record, run) => ({
     blocker: 'the runner on the host',
@@ -85,12 +85,12 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
     blocker: 'the pause that its list of steps asks for',
     unblock: personAdvice(record, 'wait'),
   }),
-  freeze: (_record, _run, context) => explainFreeze(context),
-  capacity: (record, run, context) => explainQueue(record, run, context, 'the limit of runs'),
-  wipeBudget: (record, run, context) => explainQueue(record, run, context, 'the wipe budget'),
-  restored: (record, _run, context) => ({
+  freeze: (_record, _run, snapshot) => explainFreeze(snapshot),
+  capacity: (record, run, snapshot) => explainQueue(record, run, snapshot, 'the limit of runs'),
+  wipeBudget: (record, run, snapshot) => explainQueue(record, run, snapshot, 'the wipe budget'),
+  restored: (record, _run, snapshot) => ({
     blocker: 'the restored store',
-    unblock: adviceToAccept(record.host?.spec?.rack ?? '', context),
+    unblock: adviceToAccept(record.host?.spec?.rack ?? '', snapshot),
     braked: {},
   }),
 };
@@ -99,12 +99,12 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
 export function explainWaiting(
   record: store.HostRecord,
   run: Run,
-  context: HostContext,
+  snapshot: HostSnapshot,
 ): WaitText | undefined {
   const { waiting } = run;
   if (waiting === undefined) return undefined;
   const wait = hostWaitOf(waiting);
-  if (wait !== undefined) return waitCells[wait](record, run, context);
+  if (wait !== undefined) return waitCells[wait](record, run, snapshot);
   // An unknown wait, such as of another version: only its own text is shown.
   return { blocker: waiting.reason, unblock: ['nothing: it is tried again by itself'] };
 }
@@ -132,12 +132,12 @@ function askPerson(record: store.HostRecord, run: Run): string[] {
   return [`switch ${host} ${state}, and then say so: ${command}`];
 }
 
-function agentAdvice(record: store.HostRecord, context: HostContext): string[] {
+function agentAdvice(record: store.HostRecord, snapshot: HostSnapshot): string[] {
   const rack = record.host?.spec?.rack ?? '';
-  if (hasNoAgent(context)) {
+  if (hasNoAgent(snapshot)) {
     return [`join an agent: rackwright rack join-token ${idOf(rack)}`];
   }
-  if (context.session !== undefined) {
+  if (snapshot.session !== undefined) {
     return [`update the agent of ${rack}: it is connected and does not know what is asked of it`];
   }
   return [

@@ -14,7 +14,7 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
-import { recordRemains, remove, startStage } from '../deletion/deletion.ts';
+import { recordRemains, requestDeletion, startStage } from '../deletion/deletion.ts';
 import { applyRunEnd } from '../events/landing.ts';
 import { type Pass, type PassView, runKindName, timeNow } from '../pass/pass.ts';
 import type { DeepReadonly, RunView } from '../pass/read-only.ts';
@@ -37,7 +37,7 @@ export function foreseeDeletion(
   request: Extract<HostRequest, { kind: 'delete' }>,
 ): ForeseenDeletion {
   endWhatIs(pass);
-  remove(pass, request, { actor: actors.plan });
+  requestDeletion(pass, request, { actor: actors.plan });
   const steps: RunStep[] = [];
   const stages: string[] = [];
   for (let count = 0; count < stagesMax; count++) {
@@ -102,10 +102,10 @@ function leftNotes(pass: PassView): string[] {
 }
 
 function fenceNotes(pass: PassView): string[] {
-  const { spec, context } = pass;
-  if (!isForced(pass) || !context.agentRegistered) return [];
+  const { spec, snapshot } = pass;
+  if (!isForced(pass) || !snapshot.agentRegistered) return [];
   const calls = `each call to agent and BMC is made once and waited for ${
-    context.timing.forcedCallTimeoutMs / 1_000
+    snapshot.timing.forcedCallTimeoutMs / 1_000
   } s`;
   const until = `until the agent of ${spec.rack} has forgotten it`;
   return [calls, `fenced off ${until}: whoever is enrolled with ${addressesOf(spec)}`];

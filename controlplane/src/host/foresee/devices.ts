@@ -48,8 +48,8 @@ export function foreseeDevices(
   kind: RunKind,
   steps: readonly RunStep[],
 ): PlannedDevice[] {
-  const { context, spec, record } = pass;
-  const { inventory } = context.facts;
+  const { snapshot, spec, record } = pass;
+  const { inventory } = snapshot.facts;
   if (inventory === undefined) return [];
   const erasures = steps.filter(({ name }) => isErasure(name));
   const decisions =
@@ -94,7 +94,7 @@ function readingsOf(
   pass: PassView,
   steps: readonly RunStep[],
 ): (decision: ScopeDecision) => ReadBack {
-  const policy = verificationPolicy(pass.spec, pass.context.fleet);
+  const policy = verificationPolicy(pass.spec, pass.snapshot.fleet);
   const erased = steps.findLastIndex(({ name }) => isErasure(name));
   const reads = (from: number, to: number) =>
     steps.slice(from, to).some(({ name }) => name === verifyErasedStep);
@@ -114,7 +114,7 @@ function readingsOf(
       const { method } = decision;
       const question = { method, sizeBytes, policy };
       const verification = planVerification(question);
-      const delayMs = rereadDelayMs(method, pass.context.timing);
+      const delayMs = rereadDelayMs(method, pass.snapshot.timing);
       readings.push({ verification, method, when: 'first', delayMs: 0 });
       if (delayMs > 0) readings.push({ verification, method, when: 'afterDelay', delayMs });
       const last = { verification: planRereading(verification, question), method, delayMs: 0 };

@@ -156,7 +156,7 @@ function looked(devices = [virtioDisk]): Bench {
 
 /** The plan of a clean, after `change` of each of its devices. */
 function drafted(host: Bench, change?: (device: PlannedDevice) => void): DraftPlan {
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const foresight = foresee(pass, clean);
   if ('code' in foresight) throw new Error(foresight.message);
   const devices = foresight.devices.map((device) => {
@@ -185,7 +185,7 @@ test.each<[string, object, DeviceFate]>([
   ['is skipped', { destructive: true, state: StepState.SKIPPED }, DeviceFate.KEPT],
 ])('beside no erasure, a step that %s decides the fate of each disk', (_name, given, fate) => {
   const host = looked();
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const step = create(RunStepSchema, { name: 'run.script', title: 'kept', ...given });
   const devices = foreseeDevices(pass, RunKind.WORKFLOW, [step]);
   expect(devices.map(({ deviceFate }) => deviceFate)).toEqual([fate]);

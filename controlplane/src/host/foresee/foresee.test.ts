@@ -43,7 +43,7 @@ const asked = create(PlanRunRequestSchema, {
 const clean: PlannableRequest = { kind: 'clean', steps: [] };
 
 function drafted(host: Bench, request: PlannableRequest = clean): DraftPlan {
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const draft = planNow(pass, request, asked);
   if ('code' in draft) throw new Error(draft.message);
   return draft;
@@ -106,9 +106,9 @@ test('a plan names each disk, what happens to it, and what is lost', () => {
 test('memory that a kernel counts otherwise is the same, a module less is not', () => {
   const host = looked();
   const remember = (memoryBytes: bigint) => {
-    const facts = clone(store.HostFactsSchema, host.context.facts);
+    const facts = clone(store.HostFactsSchema, host.snapshot.facts);
     if (facts.inventory !== undefined) facts.inventory.memoryBytes = memoryBytes;
-    host.context = { ...host.context, facts };
+    host.snapshot = { ...host.snapshot, facts };
     return drafted(host);
   };
   const gib = 1024n ** 3n;
@@ -128,11 +128,11 @@ test('looked at again, the same host has the same plan, whatever its disks are c
   renamed.device = 'vdb';
   const optical = { ...virtioDisk, serial: '', device: 'sr0', transport: Transport.OPTICAL };
   look(host, [nvmeDisk, renamed, create(StorageDeviceSchema, optical)]);
-  const facts = clone(store.HostFactsSchema, host.context.facts);
+  const facts = clone(store.HostFactsSchema, host.snapshot.facts);
   if (facts.inventory === undefined) throw new Error('no inventory');
   facts.inventory.collectedAt = timestampFromMs(host.nowMs);
   facts.inventory.runnerSession = 'another';
-  host.context = { ...host.context, facts };
+  host.snapshot = { ...host.snapshot, facts };
   expect(drafted(host).plan.hash).toBe(before.plan.hash);
 });
 
@@ -152,7 +152,7 @@ const changes: Readonly<Record<string, [(host: Bench) => void, string]>> = {
   ],
   'another network card': [
     (host) => {
-      const facts = clone(store.HostFactsSchema, host.context.facts);
+      const facts = clone(store.HostFactsSchema, host.snapshot.facts);
       facts.inventory = clone(InventorySchema, facts.inventory ?? create(InventorySchema));
       facts.inventory.interfaces = [
         {
@@ -165,7 +165,7 @@ const changes: Readonly<Record<string, [(host: Bench) => void, string]>> = {
           listenedSeconds: 0,
         },
       ];
-      host.context = { ...host.context, facts };
+      host.snapshot = { ...host.snapshot, facts };
     },
     'network card 52:54:00:00:00:09 is new',
   ],
@@ -217,7 +217,7 @@ test('a run by plan that meets another disk than the plan names erases nothing',
     type: FailureType.PLAN_CHANGED,
   });
   expect(host.record.devicePlan).toEqual([]);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.unblock.join()).toContain('rackwright host plan clean h1');
   host.request({ kind: 'resume', reason: '' });
   host.report(inspected([other]));
@@ -291,7 +291,7 @@ test('a deletion by plan erases the disks that the plan names, and no others', (
   expect(host.record.host?.status?.lastError?.failure?.message).toContain(
     'nothing was erased: disk DISK-1 of the plan is not there to be erased; disk DISK-9 is not',
   );
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.unblock.join()).toContain('rackwright host plan delete h1');
   expect(told.unblock.join()).toContain('rackwright host cancel-delete h1');
   // A retry follows the same plan, until the right disk is back.

@@ -40,10 +40,10 @@ export interface Foresight {
 
 /** Predicts the request; an invalid request has no prediction. */
 export function foresee(
-  { record, context }: Pick<PassView, 'record' | 'context'>,
+  { record, snapshot }: Pick<PassView, 'record' | 'snapshot'>,
   request: PlannableRequest,
 ): Foresight | Refusal {
-  const pass = beginPass(record, context);
+  const pass = beginPass(record, snapshot);
   if (request.kind === 'delete') {
     const { steps, ...deletion } = foreseeDeletion(pass, request);
     return foreseen(pass, RunKind.DELETE, steps, deletion);

@@ -23,8 +23,8 @@ export function notesOn(pass: Pass, kind: RunKind, steps: readonly RunStep[]): s
   ];
 }
 
-function runnerNotes({ context, record }: PassView): string[] {
-  const { facts, session, sessionElsewhere } = context;
+function runnerNotes({ snapshot, record }: PassView): string[] {
+  const { facts, session, sessionElsewhere } = snapshot;
   const rack = record.host?.spec?.rack ?? 'the rack';
   return [
     ...(facts.runnerSteps.length === 0
@@ -46,8 +46,8 @@ const volumesNote =
   'the disks that are listed here are those of before';
 
 function deviceNotes(pass: Pass, kind: RunKind): string[] {
-  const { context, spec } = pass;
-  const { inventory } = context.facts;
+  const { snapshot, spec } = pass;
+  const { inventory } = snapshot.facts;
   if (inventory === undefined) {
     return ['the host has never been inspected: its disks are known once the runner is up'];
   }
@@ -64,9 +64,9 @@ function deviceNotes(pass: Pass, kind: RunKind): string[] {
   ];
 }
 
-function deployNotes({ context, spec, record }: PassView, kind: RunKind): string[] {
+function deployNotes({ snapshot, spec, record }: PassView, kind: RunKind): string[] {
   if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
-  const { inventory } = context.facts;
+  const { inventory } = snapshot.facts;
   if (record.deploy?.netboot === true || inventory === undefined) return [];
   const root = foreseeRoot(decideToWrite(inventory, spec.cleaning), spec.rootDisk, record.deploy);
   const problem = problemOfRoot(root, record.deploy);
@@ -82,7 +82,7 @@ function deployNotes({ context, spec, record }: PassView, kind: RunKind): string
 function cleanNotes(pass: PassView, kind: RunKind, steps: readonly RunStep[]): string[] {
   if (kind !== RunKind.CLEAN) return [];
   const manual = pass.status.run?.manual === true;
-  const tooWeak = tooWeakFor(pass.host, { manual, steps }, pass.context.fleet);
+  const tooWeak = tooWeakFor(pass.host, { manual, steps }, pass.snapshot.fleet);
   return tooWeak === undefined ? [] : [`it would be refused: ${tooWeak.message}`];
 }
 
@@ -92,8 +92,8 @@ function personNotes(steps: readonly RunStep[]): string[] {
   return [`waits for a person at step ${held.join(', ')} (rackwright host resume)`];
 }
 
-function brakeNotes({ context }: PassView, kind: RunKind, steps: readonly RunStep[]): string[] {
-  const { freeze, restored } = context;
+function brakeNotes({ snapshot }: PassView, kind: RunKind, steps: readonly RunStep[]): string[] {
+  const { freeze, restored } = snapshot;
   const braked = stepBraked(kind, steps);
   return [
     ...(restored === undefined ? [] : [`nothing is ordered now: ${restored}`]),

@@ -37,13 +37,13 @@ export interface DraftPlan {
 
 /** Makes a plan and its hash. */
 export function draftHostPlan(
-  pass: Pick<PassView, 'host' | 'status' | 'spec' | 'context'>,
+  pass: Pick<PassView, 'host' | 'status' | 'spec' | 'snapshot'>,
   request: PlanRunRequest | undefined,
   templateDigest: string,
   foresight: Foresight,
 ): DraftPlan {
-  const { host, status, spec, context } = pass;
-  const { inventory } = context.facts;
+  const { host, status, spec, snapshot } = pass;
+  const { inventory } = snapshot.facts;
   const { rack, bmc, bootMacs, goal, cleaning, retired, deletion, rootDisk } = spec;
   const basis = create(store.PlanBasisSchema, {
     hostUid: host.uid,

@@ -44,9 +44,9 @@ function planned(
   const told = inspected(devices);
   const inventory = told.case === 'complete' ? told.value.observations?.inventory : undefined;
   if (inventory === undefined) throw new Error('an inspection brings an inventory');
-  const facts = create(store.HostFactsSchema, { ...host.context.facts, inventory });
-  host.context = { ...host.context, facts };
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const facts = create(store.HostFactsSchema, { ...host.snapshot.facts, inventory });
+  host.snapshot = { ...host.snapshot, facts };
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const asked = create(PlanRunRequestSchema, {
     parent: 'hosts/h1',
     run: { case: 'provision', value: { image, deploy } },

@@ -22,7 +22,7 @@ const textMax = 64;
 export function noteParts(pass: Pass, observations: agent.Observations | undefined): void {
   if (pass.record.operation?.operation?.kind.case !== 'inspect') return;
   const reported = observations?.bmcParts;
-  if (reported === undefined && pass.context.facts.bmcParts === undefined) return;
+  if (reported === undefined && pass.snapshot.facts.bmcParts === undefined) return;
   const bmcParts = reported === undefined ? undefined : bounded(reported);
   pass.effects.push({ kind: 'facts', facts: { bmcParts } });
 }

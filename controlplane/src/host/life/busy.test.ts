@@ -29,10 +29,10 @@ function passWith(status: StatusInit): Pass {
   if (record.host === undefined) throw new Error('the bench has a host');
   record.host.status = create(HostStatusSchema, { state: HostState.PROVISIONED, ...status });
   const nowMs = atMs + 3_600_000;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('the bench has an agent');
   return beginPass(record, {
-    ...host.context,
+    ...host.snapshot,
     nowMs,
     session: { ...session, lastMessageMs: nowMs },
   });

@@ -29,7 +29,7 @@ const stepAt = (host: Bench) => {
   const { run } = statusOf(host);
   return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
 };
-const told = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const told = (host: Bench) => explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 
 /** An available host of a pool that is being provisioned. */
 function provisioning(): Bench {

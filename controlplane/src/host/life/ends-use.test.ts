@@ -10,12 +10,12 @@ import { endsUse } from './ends-use.ts';
 const flash = 'bios.flash';
 const host = workable(HostState.PROVISIONED);
 const agentSteps = [
-  ...(host.context.agentSteps ?? []),
+  ...(host.snapshot.agentSteps ?? []),
   create(agent.StepDescriptionSchema, {
     ...{ name: flash, destructive: true, rerunClass: RerunClass.SAFE },
   }),
 ];
-const pass = beginPass(host.record, { ...host.context, agentSteps, nowMs: host.nowMs });
+const pass = beginPass(host.record, { ...host.snapshot, agentSteps, nowMs: host.nowMs });
 const ends = (request: HostRequest) => endsUse(pass, request);
 
 test('an inspection, a rescue and a power switch end no use; a clean and a deploy do', () => {

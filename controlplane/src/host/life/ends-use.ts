@@ -22,7 +22,7 @@ export function endsUse(pass: PassView, request: HostRequest): boolean {
     case 'rescue':
       return false;
     case 'service': {
-      const known = knownSteps(pass.context);
+      const known = knownSteps(pass.snapshot);
       return request.steps.some((wanted) => newStep(known, wanted).destructive);
     }
     case 'workflow':

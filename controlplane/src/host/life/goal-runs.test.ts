@@ -38,7 +38,7 @@ test('a goal that is undone after each run is given up, and a person is told why
   expect(startsOf(host, minuteMs, 100)).toBe(goalRunsMax);
   const reason = `${goalRunsMax} runs within 30 minutes did not bring it there to stay`;
   expect(statusOf(host).backoff?.givenUpReason).toBe(reason);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told).toMatchObject({ blocker: 'a person' });
   expect(told.headline).toContain(reason);
   // It stays so until somebody looks, however long that takes.

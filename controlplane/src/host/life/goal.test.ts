@@ -25,7 +25,7 @@ import { hardwareChanged } from '../erasure/hardware.ts';
 import { beginPass, type Pass } from '../pass/pass.ts';
 import { defaultTiming } from '../pass/timing.ts';
 import { verifyFailed } from '../pass/transitions.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
 import {
   backOff,
@@ -46,7 +46,7 @@ interface Host {
   readonly status?: Init<typeof HostStatusSchema>;
   readonly spec?: Init<typeof HostSpecSchema>;
   readonly record?: Partial<store.HostRecord>;
-  readonly context?: Partial<HostContext>;
+  readonly snapshot?: Partial<HostSnapshot>;
 }
 
 const nowMs = Date.UTC(2026, 0, 1);
@@ -55,15 +55,15 @@ const { VERIFY, INSPECT, CLEAN, PROVISION, POWER, ADOPT, DELETE } = RunKind;
 const inventory = create(InventorySchema, {});
 
 /** A verified, inspected, unclaimed host, with these changes. */
-function passOf({ status = {}, spec = {}, record = {}, context = {} }: Host = {}): Pass {
+function passOf({ status = {}, spec = {}, record = {}, snapshot = {} }: Host = {}): Pass {
   const host = bench(spec);
   const kept = host.record.host;
   if (kept?.spec?.bmc === undefined) throw new Error('the bench has a host with a BMC');
   kept.status = create(HostStatusSchema, { state: MANAGEABLE, ...status });
   const verifiedBmc = create(BmcEndpointSchema, kept.spec.bmc);
   Object.assign(host.record, { verifiedBmc, ...record });
-  const facts = { ...host.context.facts, inventory };
-  return beginPass(host.record, { ...host.context, facts, nowMs, ...context });
+  const facts = { ...host.snapshot.facts, inventory };
+  return beginPass(host.record, { ...host.snapshot, facts, nowMs, ...snapshot });
 }
 
 const failedAs = (runKind: RunKind, type: FailureType = FailureType.IDENTITY_MISMATCH) => ({
@@ -74,7 +74,7 @@ const otherBmc = create(BmcEndpointSchema, { address: '10.0.0.2' });
 
 test.each<[string, RunKind | undefined, Host]>([
   ['one that is ready to be cleaned', CLEAN, {}],
-  ['one that was never inspected', INSPECT, { context: { facts: bench().context.facts } }],
+  ['one that was never inspected', INSPECT, { snapshot: { facts: bench().snapshot.facts } }],
   ['a new one', VERIFY, { status: { state: NEW } }],
   ['one whose BMC was never proved', VERIFY, { record: { verifiedBmc: undefined } }],
   ['one whose BMC is another one now', VERIFY, { record: { verifiedBmc: otherBmc } }],
@@ -234,9 +234,9 @@ test('after a restored store nobody is booted or erased before a person has look
 });
 
 test('a missing requirement of runs is a fault while it is missing, since it was first so', () => {
-  const lacks = (context: Partial<HostContext>, ...types: string[]) => {
+  const lacks = (snapshot: Partial<HostSnapshot>, ...types: string[]) => {
     const faults = types.map((type) => fault(type, nowMs - 1_000));
-    const pass = passOf({ status: { faults }, context });
+    const pass = passOf({ status: { faults }, snapshot });
     const isMissing = noteMissingNeeds(pass);
     const left = pass.status.faults.map(({ type, since }) => [
       type,
@@ -259,7 +259,7 @@ test('a missing requirement of runs is a fault while it is missing, since it was
 test('a missing credential is reported by its name, if the host names one', () => {
   const text = (credential: string) => {
     const bmc = { address: '10.0.0.1', credential };
-    return missingNeedOf(passOf({ spec: { bmc }, context: { credentialVersion: undefined } }))
+    return missingNeedOf(passOf({ spec: { bmc }, snapshot: { credentialVersion: undefined } }))
       ?.message;
   };
   expect(text('credentials/c1')).toBe('the credential (credentials/c1) does not exist');

@@ -70,12 +70,12 @@ interface MissingNeed {
   readonly message: string;
 }
 
-export function missingNeedOf({ context, spec }: PassView): MissingNeed | undefined {
-  if (!context.hasReservations) {
+export function missingNeedOf({ snapshot, spec }: PassView): MissingNeed | undefined {
+  if (!snapshot.hasReservations) {
     const message = 'another host holds one of its MAC or BMC addresses';
     return { type: 'notUnique', message };
   }
-  if (context.credentialVersion !== undefined) return undefined;
+  if (snapshot.credentialVersion !== undefined) return undefined;
   const name = spec.bmc?.credential || 'none named';
   const message = `the credential (${name}) does not exist`;
   return { type: 'noCredential', message };
@@ -141,7 +141,7 @@ export function wantsAvailable(spec: HostSpec | undefined): boolean {
 export function mayRetryGoal(pass: PassView): boolean {
   const backoff = pass.status.backoff;
   if (backoff === undefined) return true;
-  if (pass.context.credentialVersion !== pass.record.failedCredentialVersion) return true;
+  if (pass.snapshot.credentialVersion !== pass.record.failedCredentialVersion) return true;
   if (isGivenUp(backoff)) return false;
   return isRetryDue(pass);
 }
@@ -179,14 +179,14 @@ export function holdForReview({ record, status }: Pass, kind: RunKind | undefine
  * wears the disks.
  */
 export function countGoalRun(pass: Pass): boolean {
-  const { record, status, context } = pass;
-  const { goalRunsMax, goalRunsWithinMs } = context.timing;
+  const { record, status, snapshot } = pass;
+  const { goalRunsMax, goalRunsWithinMs } = snapshot.timing;
   const known = record.goalRuns;
   const sinceMs = known?.since === undefined ? undefined : timestampMs(known.since);
-  const isNew = sinceMs === undefined || context.nowMs - sinceMs > goalRunsWithinMs;
+  const isNew = sinceMs === undefined || snapshot.nowMs - sinceMs > goalRunsWithinMs;
   const count = isNew ? 0 : (known?.count ?? 0);
   if (count >= goalRunsMax) {
-    const minutes = Math.ceil((context.nowMs - (sinceMs ?? 0)) / 60_000);
+    const minutes = Math.ceil((snapshot.nowMs - (sinceMs ?? 0)) / 60_000);
     const within = counted(Math.max(1, minutes), 'minute');
     status.backoff = create(GoalBackoffSchema, {
       givenUp: GivenUpCause.TOO_MANY_RUNS,
@@ -202,9 +202,9 @@ export function countGoalRun(pass: Pass): boolean {
 }
 
 /** The credential at the goal's failure: a different one permits another attempt at once. */
-function noteCredential({ record, context }: Pass): void {
-  if (context.credentialVersion !== undefined) {
-    record.failedCredentialVersion = context.credentialVersion;
+function noteCredential({ record, snapshot }: Pass): void {
+  if (snapshot.credentialVersion !== undefined) {
+    record.failedCredentialVersion = snapshot.credentialVersion;
   }
 }
 
@@ -216,7 +216,7 @@ interface GivenUp {
 
 /** Why a goal is not retried automatically; a deletion is never given up. */
 function reasonToGiveUp(
-  { context, status }: PassView,
+  { snapshot, status }: PassView,
   run: RunView,
   failures: number,
 ): GivenUp | undefined {
@@ -234,19 +234,19 @@ function reasonToGiveUp(
     const text = `${step.name} never runs twice by itself`;
     return { kind: GivenUpCause.NEVER_TWICE, text };
   }
-  if (failures >= context.timing.goalFailuresMax) {
+  if (failures >= snapshot.timing.goalFailuresMax) {
     const text = `${counted(failures, 'attempt')} in a row failed`;
     return { kind: GivenUpCause.TOO_MANY_FAILURES, text };
   }
   const { automaticRecleans } = status;
-  const isSpent = automaticRecleans >= context.timing.automaticRecleansMax;
+  const isSpent = automaticRecleans >= snapshot.timing.automaticRecleansMax;
   if (run.kind !== RunKind.CLEAN || !isSpent) return undefined;
   const text = `it has been cleaned again ${counted(automaticRecleans, 'time')} by itself`;
   return { kind: GivenUpCause.RECLEANS_SPENT, text };
 }
 
 export function backOff(pass: Pass, run: RunView): void {
-  const { status, context, record } = pass;
+  const { status, snapshot, record } = pass;
   const isDeletion = actorKind(readActor(run.requestedBy)) === 'deletion';
   const ofDeletion = run.kind === RunKind.DELETE || isDeletion;
   if (isForced(pass) || (status.deletion !== undefined && !ofDeletion)) {
@@ -260,9 +260,9 @@ export function backOff(pass: Pass, run: RunView): void {
     backoff.givenUp = reason.kind;
     backoff.givenUpReason = reason.text;
   } else {
-    const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
+    const { goalDelayMs: firstMs, goalDelayMaxMs: delayMsMax } = snapshot.timing;
     const key = `${pass.host.uid}/${record.runCount}`;
-    const delayMs = backoffDelayMs({ attempt: failures, firstMs, longestMs, key });
+    const delayMs = backoffDelayMs({ attempt: failures, firstMs, delayMsMax, key });
     backoff.nextAttemptTime = timeAfter(pass, delayMs);
   }
   status.backoff = backoff;

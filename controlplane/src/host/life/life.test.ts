@@ -37,7 +37,8 @@ const status = (host: Bench) => {
 };
 const stepNames = (host: Bench) => status(host).run?.steps.map(({ name }) => name);
 const faults = (host: Bench) => status(host).faults.map(({ type }) => type);
-const explained = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explained = (host: Bench) =>
+  explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 
 function refusal(host: Bench, request: HostRequest, actor = 'user:test'): string {
   const before = host.record;
@@ -107,7 +108,7 @@ function offer(host: Bench): Bench {
     destructive: true,
   });
   const runnerSteps = [harmless('deploy.look'), reshape];
-  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.snapshot = { ...host.snapshot, facts: { ...host.snapshot.facts, runnerSteps } };
   return host;
 }
 
@@ -155,7 +156,7 @@ test('a service of a host that is off leaves it off', () => {
 test('a service whose steps are the agent’s boots nothing', () => {
   const host = provisioned();
   const agentSteps = [harmless('management.reset_bmc')];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   host.request({ kind: 'service', steps: [{ step: 'management.reset_bmc', arguments: {} }] });
   expect(stepNames(host)).toEqual(['management.reset_bmc']);
 });
@@ -370,7 +371,7 @@ test('an adoption asked for during the first verify keeps the goal from the host
   expect(status(host).state).toBe(HostState.MANAGEABLE);
   expect(faults(host)).toEqual(['bmcAuthentication', 'adoptFailed']);
   expect(explained(host).headline).toContain('Rackwright has stopped trying to adopt it');
-  host.context = { ...host.context, credentialVersion: 2n };
+  host.snapshot = { ...host.snapshot, credentialVersion: 2n };
   host.apply({ kind: 'tick' });
   expect(status(host).run?.kind).toBe(RunKind.ADOPT);
   host.report(verified());
@@ -399,10 +400,10 @@ test('an external host is never booted, written, wiped or switched off by a dele
 
 test('provision is refused by an agent that knows no deployments; else it writes', () => {
   const host = available();
-  host.context = { ...host.context, agentSteps: [] };
+  host.snapshot = { ...host.snapshot, agentSteps: [] };
   expect(refusal(host, provision)).toContain('does not know deploy.fetch_image; update it first');
   const agentSteps = [harmless('deploy.fetch_image'), harmless('deploy.await_image')];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   const epoch = status(host).useEpoch;
   host.request(provision);
   driveTo(host, 'runner.inspect');

@@ -32,7 +32,7 @@ test('a host of a newer version is left alone and shown, and force removes it', 
   for (const request of [normal, { kind: 'verify' }] as const) {
     expect(refusalOf(host, request)).toContain('state 77 is not known to this version');
   }
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.headline).toContain('left alone: its state 77');
   host.request(force);
   const left = abandonedIn(host.apply({ kind: 'forgotten' }));
@@ -72,7 +72,7 @@ test('the work of a newer version is given up with its operation, and the host i
   host.apply({ kind: 'tick' });
   Object.assign(statusOf(host).run ?? {}, { kind: 99 });
   expect(host.record.operation).toBeDefined();
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const by = { actor: userActor('ann') };
   expect(foldNewer(pass, { kind: 'request', request: force, by })).toBeUndefined();
   const { status, record } = pass;

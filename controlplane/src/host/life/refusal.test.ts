@@ -18,7 +18,7 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { beginPass } from '../pass/pass.ts';
-import type { HostContext, HostRequest, Requester } from '../pass/types.ts';
+import type { HostRequest, HostSnapshot, Requester } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
 import { holdOf, refusalOf } from './refusal.ts';
 
@@ -27,7 +27,7 @@ type StatusInit = Exclude<MessageInitShape<typeof HostStatusSchema>, { $typeName
 interface Host {
   readonly status?: StatusInit;
   readonly record?: Partial<store.HostRecord>;
-  readonly context?: Partial<HostContext>;
+  readonly snapshot?: Partial<HostSnapshot>;
 }
 
 const { MANAGEABLE, PROVISIONED } = HostState;
@@ -49,13 +49,13 @@ const resume = { kind: 'resume', reason: '' } as const;
 const retry = { kind: 'retry' } as const;
 
 /** The host in this state. */
-function passOf({ status = {}, record = {}, context = {} }: Host) {
+function passOf({ status = {}, record = {}, snapshot = {} }: Host) {
   const host = bench();
   if (host.record.host?.spec?.bmc === undefined) throw new Error('the bench has a BMC');
   host.record.host.status = create(HostStatusSchema, { state: PROVISIONED, ...status });
   const verifiedBmc = create(BmcEndpointSchema, host.record.host.spec.bmc);
   Object.assign(host.record, { verifiedBmc, ...record });
-  return beginPass(host.record, { ...host.context, nowMs: atMs, ...context });
+  return beginPass(host.record, { ...host.snapshot, nowMs: atMs, ...snapshot });
 }
 
 /** "claimed: hosts/h1: …"; empty: accepted. */
@@ -208,7 +208,7 @@ test('a request that a run holds up names the run, its step and since when', () 
 });
 
 test('a missing requirement of orders refuses orders, and no other requests', () => {
-  const lacking = { context: { credentialVersion: undefined } };
+  const lacking = { snapshot: { credentialVersion: undefined } };
   expect(whyNot(powerOff, lacking)).toMatch(/^notReady: .*does not exist$/);
   expect(whyNot(retry, lacking)).toMatch(/^notReady: /);
   expect(whyNot({ kind: 'claim', reason: '' }, lacking)).toBe('');

@@ -311,10 +311,10 @@ test('a diskless host is not available either once its lost provision was accept
   const host = disklessHost();
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);
   host.request({ kind: 'provision', image: `registry.example/os@sha256:${'ab'.repeat(32)}` });
-  const known = host.context;
-  host.context = { ...known, restored: 'revisions were lost' };
+  const known = host.snapshot;
+  host.snapshot = { ...known, restored: 'revisions were lost' };
   host.apply({ kind: 'tick' });
-  host.context = known;
+  host.snapshot = known;
   host.apply({ kind: 'hello', journal: create(agent.JournalSchema, nextLife), listed: [] });
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.PROVISION, phase: RunPhase.ENDED });
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });

@@ -33,7 +33,7 @@ import { activeRun, type Pass, type PassView, recordCause, timeNow } from '../pa
 import { stepFailure } from '../pass/step-failure.ts';
 import { isSystemHold, keepSystemHolds } from '../pass/system-holds.ts';
 import { move } from '../pass/transitions.ts';
-import type { HostContext, HostEvent } from '../pass/types.ts';
+import type { HostEvent, HostSnapshot } from '../pass/types.ts';
 import { endRun } from '../run/engine.ts';
 
 /** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
@@ -46,17 +46,17 @@ export function isRestoredHold(hold: Hold): boolean {
  * reconnects before it reports which operations of the lost history it still has. Until that report
  * nothing is ordered for the host (G1).
  */
-export function guardedContext(
+export function guardedSnapshot(
   { host }: store.HostRecord,
   { kind }: HostEvent,
-  context: HostContext,
-): HostContext {
+  snapshot: HostSnapshot,
+): HostSnapshot {
   const isHeld = host?.status?.holds.some(isRestoredHold) === true;
-  if (!isHeld || context.restored !== undefined) return context;
-  if (kind === 'hello' || hasNoAgent(context)) return context;
+  if (!isHeld || snapshot.restored !== undefined) return snapshot;
+  if (kind === 'hello' || hasNoAgent(snapshot)) return snapshot;
   const restored =
     'the loss is accepted; the agent of the rack reports next which operations it still has';
-  return { ...context, restored };
+  return { ...snapshot, restored };
 }
 
 /**
@@ -64,12 +64,12 @@ export function guardedContext(
  * `pass.context` is guarded: without a loss in it, the agent has said what it has, or is gone.
  */
 export function guardRestored(pass: Pass, event: HostEvent): void {
-  const { status, context } = pass;
+  const { status, snapshot } = pass;
   const held = status.holds.some(isRestoredHold);
-  if (context.restored !== undefined) {
+  if (snapshot.restored !== undefined) {
     passLostRuns(pass);
     if (held) return;
-    keepSystemHolds(pass, HoldKind.RESTORED, [{ text: context.restored }]);
+    keepSystemHolds(pass, HoldKind.RESTORED, [{ text: snapshot.restored }]);
     recordCause(pass, actors.system, 'held: the store was restored');
   } else if (held) {
     acceptLoss(pass, event.kind === 'hello' ? event.listed : []);
@@ -77,7 +77,7 @@ export function guardRestored(pass: Pass, event: HostEvent): void {
 }
 
 /** No agent could report what it has seen. */
-export function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): boolean {
+export function hasNoAgent({ agentRegistered, agentRevoked }: HostSnapshot): boolean {
   return !agentRegistered || agentRevoked === true;
 }
 
@@ -87,8 +87,8 @@ export function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): bool
  * skipped before. While the host is held, no run begins. What the agent has seen may become known
  * only after the acceptance, with its Hello.
  */
-function passLostRuns({ context, record }: Pass): void {
-  const { lostRevisions = noRevision } = context;
+function passLostRuns({ snapshot, record }: Pass): void {
+  const { lostRevisions = noRevision } = snapshot;
   if (lostRevisions <= record.lostRevisionsPassed) return;
   record.runCount += lostRevisions - record.lostRevisionsPassed;
   record.lostRevisionsPassed = lostRevisions;

@@ -124,8 +124,8 @@ const workHold: HostRequest = {
   ...{ kind: 'hold', scope: HoldScope.WORK, reason: 'look first', untilMs: undefined },
 };
 
-function change(host: Bench, context: Partial<Bench['context']>): void {
-  host.context = { ...host.context, ...context };
+function change(host: Bench, snapshot: Partial<Bench['snapshot']>): void {
+  host.snapshot = { ...host.snapshot, ...snapshot };
 }
 
 const asked = (request: HostRequest) => (host: Bench) => void host.request(request);

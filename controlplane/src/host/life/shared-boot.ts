@@ -46,10 +46,10 @@ export function keepOnForClean(pass: Pass, run: Run): void {
 
 /** Whether a clean of the goal follows directly after the run in progress. Pure. */
 function cleanComesNext(pass: Pass): boolean {
-  const { status, record, context, spec } = pass;
+  const { status, record, snapshot, spec } = pass;
   if (status.deletion !== undefined || holdOf(pass, HoldScope.WORK) !== undefined) return false;
   if (record.pendingPower !== undefined || record.lookFirstSince !== undefined) return false;
-  if (context.restored !== undefined || missingNeedOf(pass) !== undefined) return false;
+  if (snapshot.restored !== undefined || missingNeedOf(pass) !== undefined) return false;
   const inventory = inventoryNow(pass);
   // That becomes a fault when the inspection ends, and prevents the goal's clean.
   if (inventory === undefined || unknownBootMacs(spec, inventory).length > 0) return false;

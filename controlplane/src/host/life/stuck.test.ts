@@ -5,7 +5,7 @@ import { HostGoal, HostState, RunKind, RunPhase, RunSchema } from '@rackwright/m
 import { expect, test } from 'vitest';
 import { beginPass } from '../pass/pass.ts';
 import { defaultTiming } from '../pass/timing.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
 import { connectAgent, proved } from '../testing/plain-agent.ts';
 import { rigWith } from '../testing/rig.ts';
@@ -39,15 +39,15 @@ interface Look {
   readonly waits?: readonly [string, number];
   /** How long the session has been silent. */
   readonly silentMs?: number;
-  readonly context?: Partial<HostContext>;
+  readonly snapshot?: Partial<HostSnapshot>;
 }
 
-function lookAt({ waits, silentMs = 0, context = {} }: Look) {
+function lookAt({ waits, silentMs = 0, snapshot = {} }: Look) {
   const host = bench();
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('the bench has an agent');
   const there = { session: { ...session, lastMessageMs: nowMs - silentMs } };
-  const pass = beginPass(host.record, { ...host.context, ...there, nowMs, ...context });
+  const pass = beginPass(host.record, { ...host.snapshot, ...there, nowMs, ...snapshot });
   const since = timestampFromMs(nowMs - (waits?.[1] ?? 0));
   const run = create(RunSchema, {
     phase: waits === undefined ? RunPhase.RUNNING : RunPhase.WAITING,
@@ -60,31 +60,31 @@ test.each<[string, Look, boolean]>([
   ['that has just been heard', {}, false],
   ['silent for a moment less than the deadline', { silentMs: deadlineMs - 1 }, false],
   ['silent for as long as the deadline', { silentMs: deadlineMs }, true],
-  ['without a session, of a run that goes on', { context: away }, false],
-  ['waited for, not yet for as long', { waits: ['agent', deadlineMs - 1], context: away }, false],
-  ['waited for as long', { waits: ['agent', deadlineMs], context: away }, true],
+  ['without a session, of a run that goes on', { snapshot: away }, false],
+  ['waited for, not yet for as long', { waits: ['agent', deadlineMs - 1], snapshot: away }, false],
+  ['waited for as long', { waits: ['agent', deadlineMs], snapshot: away }, true],
   [
     'of a run that waits for its runner',
-    { waits: ['runner', 2 * deadlineMs], context: away },
+    { waits: ['runner', 2 * deadlineMs], snapshot: away },
     false,
   ],
   [
     'of a run at a hold, gone for as long',
-    { waits: ['hold', 0], context: { ...away, agentSeenMs: nowMs - deadlineMs } },
+    { waits: ['hold', 0], snapshot: { ...away, agentSeenMs: nowMs - deadlineMs } },
     true,
   ],
   [
     'of a run at a hold, gone since lately',
-    { waits: ['hold', 0], context: { ...away, agentSeenMs: nowMs - deadlineMs + 1 } },
+    { waits: ['hold', 0], snapshot: { ...away, agentSeenMs: nowMs - deadlineMs + 1 } },
     false,
   ],
   [
     'of a run at a hold, with another control plane',
-    { waits: ['hold', 0], context: { ...away, sessionElsewhere: true, agentSeenMs: 0 } },
+    { waits: ['hold', 0], snapshot: { ...away, sessionElsewhere: true, agentSeenMs: 0 } },
     false,
   ],
-  ['of a run at a hold, there', { waits: ['hold', 0], context: { agentSeenMs: 0 } }, false],
-  ['never seen, of a run at a hold', { waits: ['hold', 0], context: away }, false],
+  ['of a run at a hold, there', { waits: ['hold', 0], snapshot: { agentSeenMs: 0 } }, false],
+  ['never seen, of a run at a hold', { waits: ['hold', 0], snapshot: away }, false],
 ])('an agent %s is taken for gone, or not', (_name, look, isGone) => {
   expect(lookAt(look)).toEqual([isGone, isGone]);
 });
@@ -101,7 +101,7 @@ test('a run that waits for its BMC or its slot is stuck although its agent is th
 test('a wait that does not say since when makes nobody stuck', () => {
   const host = bench();
   const away = { session: undefined, agentSeenMs: 0, nowMs };
-  const pass = beginPass(host.record, { ...host.context, ...away });
+  const pass = beginPass(host.record, { ...host.snapshot, ...away });
   for (const reason of ['agent', 'hold', 'bmc', 'person']) {
     const run = create(RunSchema, { phase: RunPhase.WAITING, waiting: { reason } });
     expect([isAgentGone(pass, run), isStuck(pass, run)]).toEqual([false, false]);
@@ -111,7 +111,7 @@ test('a wait that does not say since when makes nobody stuck', () => {
 test('a run that goes on is not stuck by what it waited for before', () => {
   const host = bench();
   const away = { session: undefined, agentSeenMs: 0, nowMs };
-  const pass = beginPass(host.record, { ...host.context, ...away });
+  const pass = beginPass(host.record, { ...host.snapshot, ...away });
   for (const reason of ['agent', 'hold', 'bmc', 'person']) {
     const waiting = { reason, since: timestampFromMs(0) };
     const run = create(RunSchema, { phase: RunPhase.RUNNING, waiting });

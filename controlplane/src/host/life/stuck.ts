@@ -38,8 +38,8 @@ const isForNobody: { readonly [W in HostWait]: boolean } = {
 };
 
 /** Whether the agent for the run's work has been silent beyond the contact deadline. */
-export function isAgentGone({ context }: PassView, { phase, waiting }: RunView): boolean {
-  const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = context;
+export function isAgentGone({ snapshot }: PassView, { phase, waiting }: RunView): boolean {
+  const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = snapshot;
   const contactMs = session === undefined ? undefined : session.lastMessageMs;
   if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;
   if (phase !== RunPhase.WAITING || waiting?.since === undefined) return false;

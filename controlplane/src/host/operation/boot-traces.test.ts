@@ -33,10 +33,10 @@ function tell(
   const report = create(agent.ReportSchema, { hostUid, result });
   for (const effect of host.apply({ kind: 'report', report })) {
     if (effect.kind !== 'facts') continue;
-    const facts = create(store.HostFactsSchema, { ...host.context.facts, ...effect.facts });
-    host.context = { ...host.context, facts };
+    const facts = create(store.HostFactsSchema, { ...host.snapshot.facts, ...effect.facts });
+    host.snapshot = { ...host.snapshot, facts };
   }
-  return host.context.facts.boots;
+  return host.snapshot.facts.boots;
 }
 
 const boot = (host: Bench) => bootOfRunner(statusOf(host).run);
@@ -57,17 +57,17 @@ const upToScript = [step(Kind.DISCOVER), step(Kind.OFFER), step(Kind.SCRIPT, { e
 
 function timeOut(host: Bench): void {
   host.nowMs += defaultTiming.bootTimeoutMs + 1_000;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('no session');
   const seen = { ...session, lastMessageMs: host.nowMs };
-  host.context = { ...host.context, session: seen };
+  host.snapshot = { ...host.snapshot, session: seen };
   host.apply({ kind: 'tick' });
   host.nowMs += 60_000;
-  host.context = { ...host.context, session: { ...seen, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...seen, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
 }
 
-const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explain = (host: Bench) => explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 
 test('a boot whose runner never comes fails with the step that never came, and what helps', () => {
   const host = waiting();
@@ -147,11 +147,11 @@ test('a fault of the rack is told of the hosts whose boot it keeps, and of no ot
     fault(RackFaultType.BOOT_MAC_NOT_SEEN, { host: 'hosts/h1', mac: '52:54:00:00:00:01' }),
     fault(RackFaultType.BOOT_MAC_NOT_SEEN, { host: 'hosts/h2', mac: '52:54:00:00:00:02' }),
   ];
-  host.context = { ...host.context, rackFaults };
+  host.snapshot = { ...host.snapshot, rackFaults };
   const said = () => explain(host).causes.filter(({ text }) => text.startsWith('fault'));
   expect(said()).toHaveLength(2);
   expect(explain(host).unblock.join('\n')).toContain('take the DHCP server 10.0.0.9 off');
-  host.context = { ...host.context, rackFaults: rackFaults.slice(2) };
+  host.snapshot = { ...host.snapshot, rackFaults: rackFaults.slice(2) };
   expect(said()).toEqual([]);
 });
 

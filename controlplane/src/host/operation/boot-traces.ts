@@ -32,13 +32,16 @@ const secondsMax = 253_402_300_799n;
 export function foldBootTrace(pass: Pass, trace: BootTrace): void {
   const parts = operationParts(pass.host.uid, trace.operationId);
   if (parts === undefined || parts.runNumber > pass.record.runCount) return;
-  const boots = afterBoot(pass.context.facts.boots, bounded(trace));
+  const boots = afterBoot(pass.snapshot.facts.boots, bounded(trace));
   pass.effects.push({ kind: 'facts', facts: { boots } });
 }
 
 /** The boot of an operation, as far as its agent has reported it. */
-export function bootTraceOf({ context }: Pick<PassView, 'context'>, bootOperationId: OperationId) {
-  return context.facts.boots.find(({ operationId }) => operationId === bootOperationId);
+export function bootTraceOf(
+  { snapshot }: Pick<PassView, 'snapshot'>,
+  bootOperationId: OperationId,
+) {
+  return snapshot.facts.boots.find(({ operationId }) => operationId === bootOperationId);
 }
 
 /** The latest first: it, and the last other boot without a runner. */

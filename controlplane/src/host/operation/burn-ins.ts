@@ -43,7 +43,7 @@ export function noteBurnIn(pass: Pass, { name }: RunStep, { result }: agent.Repo
   if (reported === undefined) return;
   // A failed step has not passed, whatever else the report says.
   const latest = bounded(reported, kind, result.case === 'complete' && reported.passed);
-  const others = pass.context.facts.burnIns.filter((each) => each.kind !== kind);
+  const others = pass.snapshot.facts.burnIns.filter((each) => each.kind !== kind);
   const burnIns = [...others, latest].sort((a, b) => a.kind - b.kind);
   pass.effects.push({ kind: 'facts', facts: { burnIns } });
 }

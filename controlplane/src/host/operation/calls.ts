@@ -45,12 +45,12 @@ export function ensureCalled(pass: Pass, run: Run, step: RunStep): void {
   const { call } = pass.record;
   if (call === undefined) return;
   if (call.notBefore !== undefined && !hasPassed(pass, call.notBefore)) return;
-  const { restored } = pass.context;
+  const { restored } = pass.snapshot;
   if (restored !== undefined) return waitFor(pass, run, 'restored', restored);
   waitFor(pass, run, 'webhook', `${receiverOf(step)} has not answered yet`);
   if (call.callTime !== undefined) return;
   call.callTime = timeNow(pass);
-  call.caller = pass.context.replica ?? '';
+  call.caller = pass.snapshot.replica ?? '';
   ask(pass, step, call);
 }
 
@@ -60,13 +60,13 @@ export function callAgain(pass: Pass): void {
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (call?.callTime === undefined || step === undefined) return;
-  if (pass.context.restored !== undefined) return;
-  const isOurs = call.caller === (pass.context.replica ?? '');
-  if (isOurs || (takeOverAtMs(pass.record) ?? 0) <= pass.context.nowMs) ask(pass, step, call);
+  if (pass.snapshot.restored !== undefined) return;
+  const isOurs = call.caller === (pass.snapshot.replica ?? '');
+  if (isOurs || (takeOverAtMs(pass.record) ?? 0) <= pass.snapshot.nowMs) ask(pass, step, call);
 }
 
-function ask({ effects, context, spec }: Pass, step: RunStep, { id }: store.WebhookCall): void {
-  const deadlineMs = step.deadline === undefined ? context.nowMs : timestampMs(step.deadline);
+function ask({ effects, snapshot, spec }: Pass, step: RunStep, { id }: store.WebhookCall): void {
+  const deadlineMs = step.deadline === undefined ? snapshot.nowMs : timestampMs(step.deadline);
   const order = { id, arguments: { ...step.arguments }, deadlineMs, rack: spec.rack };
   effects.push({ kind: 'callWebhook', ...order });
 }
@@ -75,12 +75,12 @@ function ask({ effects, context, spec }: Pass, step: RunStep, { id }: store.Webh
 export function callLater(pass: Pass, run: Run, message: string): void {
   const { call } = pass.record;
   if (call === undefined) return;
-  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = pass.context.timing;
+  const { retryDelayMs: firstMs, retryDelayMaxMs: delayMsMax } = pass.snapshot.timing;
   call.transientCount += 1;
   call.firstTransientTime ??= timeNow(pass);
   delete call.callTime;
   const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
-  const delayMs = backoffDelayMs({ attempt: call.transientCount, firstMs, longestMs, key });
+  const delayMs = backoffDelayMs({ attempt: call.transientCount, firstMs, delayMsMax, key });
   call.notBefore = timeAfter(pass, delayMs);
   waitFor(pass, run, 'webhook', message, call.firstTransientTime);
 }

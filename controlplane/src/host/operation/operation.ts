@@ -30,7 +30,7 @@ import {
   waitForAgent,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import type { HostEffect, SessionContext } from '../pass/types.ts';
+import type { HostEffect, SessionSnapshot } from '../pass/types.ts';
 import { isDescendantOf, lifeOf } from './lineage.ts';
 import { bootWindowMs, confirmationBefore } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
@@ -108,7 +108,7 @@ export type SendState =
  */
 export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
   const operationRecord = pass.record.operation;
-  const { session } = pass.context;
+  const { session } = pass.snapshot;
   if (operationRecord?.operation === undefined) return 'waiting';
   const { operation, notBefore, sentTo } = operationRecord;
   if (notBefore !== undefined && !hasPassed(pass, notBefore)) return 'waiting';
@@ -138,7 +138,7 @@ function sendWaitOf(
   pass: PassView,
   run: RunView,
   operation: agent.Operation,
-  session: SessionContext,
+  session: SessionSnapshot,
 ): SendWait | undefined {
   const unknown = unknownToAgent(pass, operation, session);
   if (unknown !== undefined) {
@@ -153,7 +153,7 @@ function sendWaitOf(
 function unknownToAgent(
   pass: PassView,
   operation: agent.Operation,
-  { operationKinds }: SessionContext,
+  { operationKinds }: SessionSnapshot,
 ): string | undefined {
   const { case: kind = '' } = operation.kind;
   return operationKinds?.includes(kind) === false ? kind : missingOf(pass, operation);
@@ -163,7 +163,7 @@ function unknownToAgent(
 function startClock(pass: Pass, run: Run, operation: agent.Operation, timeoutMs: number): void {
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
-  const queueMs = step === undefined ? 0 : queueTimeoutMs(step, pass.context.timing);
+  const queueMs = step === undefined ? 0 : queueTimeoutMs(step, pass.snapshot.timing);
   // The time of a system's shutdown is not part of the step's own time.
   const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, operation);
   operation.deadline = timeAfter(pass, queueMs + waitMs + ownMs);
@@ -178,7 +178,7 @@ function missingOf(pass: PassView, { kind }: agent.Operation): string | undefine
   if (kind.case !== 'runStep' || kind.value.deployment === undefined) return undefined;
   const { steps = [] } = activeRun(pass.status) ?? {};
   return missingAgentStep(
-    pass.context,
+    pass.snapshot,
     steps.map(({ name }) => ({ step: name })),
   );
 }
@@ -194,17 +194,17 @@ function openGrantFromNow(pass: PassView, { kind }: agent.Operation): void {
   kind.value.grantExpireTime = timeAfter(pass, bootWindowMs(pass));
 }
 
-function replicaOf({ replica = '' }: PassView['context']): string {
+function replicaOf({ replica = '' }: PassView['snapshot']): string {
   return replica;
 }
 
 function noteSent(
-  { context }: PassView,
+  { snapshot }: PassView,
   operationRecord: store.OperationRecord,
   journal: agent.Journal,
 ): void {
   operationRecord.sentTo = lifeOf(journal);
-  operationRecord.sentBy = replicaOf(context);
+  operationRecord.sentBy = replicaOf(snapshot);
 }
 
 /**
@@ -227,8 +227,8 @@ function present(
 
 /** B2: while the loss of a restored store is not accepted, nothing is sent again either. */
 function mayBeUnsent(pass: PassView, { sentBy, operation }: store.OperationRecord): boolean {
-  const { context } = pass;
-  if (sentBy === replicaOf(context) || context.restored !== undefined) return false;
+  const { snapshot } = pass;
+  if (sentBy === replicaOf(snapshot) || snapshot.restored !== undefined) return false;
   return !hasPassed(pass, operation?.deadline);
 }
 
@@ -276,10 +276,11 @@ export function cancelOperation(pass: Pass): void {
  * An abort is emitted in every pass until its operation has ended, because another replica may have
  * written it without a session to send it. The shell sends it once in each session.
  */
-export function repeatCancel({ record, context, effects }: Pass): void {
+export function repeatCancel({ record, snapshot, effects }: Pass): void {
   const operationRecord = record.operation;
   if (operationRecord?.operation === undefined || operationRecord.cancelId === '') return;
-  if (context.session === undefined || !wasSentTo(operationRecord, context.session.journal)) return;
+  if (snapshot.session === undefined || !wasSentTo(operationRecord, snapshot.session.journal))
+    return;
   if (effects.some(({ kind }) => kind === 'cancel')) return;
   effects.push(cancelOf(operationRecord.operation, operationRecord.cancelId));
 }
@@ -288,8 +289,8 @@ export function repeatCancel({ record, context, effects }: Pass): void {
  * The agent may have been unable to forget, or its confirmation is lost: it is asked until it
  * confirms.
  */
-export function askToForget({ record, context, effects }: Pass): void {
-  if (record.forgetting && context.session !== undefined) effects.push({ kind: 'forget' });
+export function askToForget({ record, snapshot, effects }: Pass): void {
+  if (record.forgetting && snapshot.session !== undefined) effects.push({ kind: 'forget' });
 }
 
 /** How long an agent may take to report the result after it stops an order at its deadline. */
@@ -312,7 +313,7 @@ export function deadlineFires(
   { agentStops = false } = {},
 ): boolean {
   if (deadline === undefined || !hasPassed(pass, deadline)) return false;
-  const { session } = pass.context;
+  const { session } = pass.snapshot;
   const { operation: operationRecord } = pass.record;
   if (operationRecord !== undefined && operationRecord.sentTo === undefined) return true;
   if (session === undefined || session.awaitsReport) return false;

@@ -65,9 +65,9 @@ function say(host: Bench, on: boolean, actor = 'user:ann') {
 
 function passTo(host: Bench, ms: number): void {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session !== undefined) {
-    host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+    host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   }
   tick(host);
 }
@@ -114,11 +114,11 @@ test.each([
 
 test('a person’s word is kept that is given while the agent is away', () => {
   const host = atOff();
-  const { session } = host.context;
-  host.context = { ...host.context, session: undefined };
+  const { session } = host.snapshot;
+  host.snapshot = { ...host.snapshot, session: undefined };
   tick(host);
   expect(sends(say(host, false))).toEqual([]);
-  host.context = { ...host.context, session };
+  host.snapshot = { ...host.snapshot, session };
   expect(sends(tick(host))).toEqual(['send']);
 });
 
@@ -192,9 +192,9 @@ test('a boot that begins again asks the person again', () => {
   expect(statusOf(host).run?.steps[0]?.word).toBeUndefined();
 });
 
-function journalOf({ context }: Bench): agent.Journal {
-  if (context.session === undefined) throw new Error('no session');
-  return context.session.journal;
+function journalOf({ snapshot }: Bench): agent.Journal {
+  if (snapshot.session === undefined) throw new Error('no session');
+  return snapshot.session.journal;
 }
 
 test('an abort ends a request at once, and its host may be deleted meanwhile', () => {

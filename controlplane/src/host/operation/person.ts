@@ -20,8 +20,8 @@ import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 const personBootWindowMs = 30 * 24 * 3_600_000;
 
 /** How long after its order a runner may be started on the host. */
-export function bootWindowMs({ spec, context }: PassView): number {
-  return isByHand(spec) ? personBootWindowMs : context.timing.bootTimeoutMs;
+export function bootWindowMs({ spec, snapshot }: PassView): number {
+  return isByHand(spec) ? personBootWindowMs : snapshot.timing.bootTimeoutMs;
 }
 
 /** The requested action that only a person can confirm; undefined: none. */

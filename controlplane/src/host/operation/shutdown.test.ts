@@ -166,7 +166,7 @@ test('an outcome of a later version counts as none that we know', () => {
 test('explain says for what it waits, until when, and what can be done', () => {
   const host = provisioned();
   host.request({ kind: 'powerOff' });
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.causes.map(({ text }) => text)).toEqual([
     'waits for the system to shut down until 2026-01-01T00:05:00Z; then it is forced off',
   ]);
@@ -174,7 +174,7 @@ test('explain says for what it waits, until when, and what can be done', () => {
   expect(told.unblock.join('; ')).toContain('rackwright host power skip-wait h1');
   agentLeaves(host);
   pass(host, 1_000);
-  const away = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const away = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(away.causes.map(({ text }) => text).join()).toContain('waits for the system to shut down');
 });
 

@@ -81,7 +81,7 @@ export function orderShutdown(
   const { startTime = timeNow(pass), deadline = latest } = isPending(known) ? known : {};
   step.shutdown = create(ShutdownSchema, { startTime, deadline: earlier(deadline, latest) });
   kind.value.shutdownDeadline = earlier(deadline, latest);
-  return Math.max(0, timestampMs(kind.value.shutdownDeadline) - pass.context.nowMs);
+  return Math.max(0, timestampMs(kind.value.shutdownDeadline) - pass.snapshot.nowMs);
 }
 
 function earlier(a: Timestamp, b: Timestamp): Timestamp {
@@ -116,10 +116,10 @@ export function noteShutdown(
   // An agent without this feature forces at once, and reports nothing.
   const reported = observations?.shutdown || ShutdownOutcome.FORCED_UNSUPPORTED;
   const { startTime } = shutdown;
-  const startMs = startTime === undefined ? pass.context.nowMs : timestampMs(startTime);
+  const startMs = startTime === undefined ? pass.snapshot.nowMs : timestampMs(startTime);
   const known = Object.values(ShutdownOutcome).find((each) => each === reported);
   shutdown.outcome = known ?? ShutdownOutcome.UNSPECIFIED;
-  shutdown.duration = durationFromMs(Math.max(0, pass.context.nowMs - startMs));
+  shutdown.duration = durationFromMs(Math.max(0, pass.snapshot.nowMs - startMs));
   recordCause(pass, actors.agent, shutdownText(shutdown));
 }
 

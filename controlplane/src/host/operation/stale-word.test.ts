@@ -24,7 +24,7 @@ function atOff(): Bench {
 
 test('a person’s word is refused while a restored store keeps the run from asking', () => {
   const host = atOff();
-  host.context = { ...host.context, restored: 'a restored store is not accepted' };
+  host.snapshot = { ...host.snapshot, restored: 'a restored store is not accepted' };
   host.apply({ kind: 'tick' });
   expect(statusOf(host).run?.waiting?.reason).toBe('restored');
   const request = { kind: 'confirmPower', on: false } as const;

@@ -93,7 +93,7 @@ export function brakeOn(
   run: RunView,
   operation: agent.Operation,
 ): SendWait | undefined {
-  const { restored, freeze } = pass.context;
+  const { restored, freeze } = pass.snapshot;
   if (restored !== undefined) return { reason: 'restored', message: restored };
   const { kind, currentStep, steps } = run;
   const takesOut = kind === RunKind.REIMAGE && currentStep === stepBraked(kind, steps);
@@ -160,7 +160,7 @@ function destroys({ kind }: agent.Operation): boolean {
 export function noteBegun(pass: Pass, run: RunView): void {
   const operation = pass.record.operation?.operation;
   if (operation === undefined || !destroys(operation)) return;
-  for (const view of pass.context.quotaViews) {
+  for (const view of pass.snapshot.quotaViews) {
     if (view.name === 'runner' || !hasSlot(view, run)) continue;
     ask(pass, view.name, { kind: 'leave', owner: whose(pass, run) });
   }
@@ -176,7 +176,7 @@ export function releaseSlots(pass: Pass, isAgentGone: boolean): void {
   const isWipe = operation !== undefined && destroys(operation);
   const isSent = isWipe && sentTo !== undefined;
   const mayWipe = isSent || (!isAgentGone && (isWipe || isOnWayToWrite(run)));
-  for (const { name, own } of pass.context.quotaViews) {
+  for (const { name, own } of pass.snapshot.quotaViews) {
     for (const slot of own) {
       const needed = run?.number === slot.run && (name === 'runner' || mayWipe);
       if (needed || slot.kind === 'closed') continue;
@@ -193,8 +193,8 @@ function isOnWayToWrite(run: RunView | undefined): boolean {
   return isLetGo && steps.some(({ destructive }, index) => destructive && index >= currentStep);
 }
 
-function quotaViewIn({ context }: PassView, name: QuotaName): QuotaView | undefined {
-  return context.quotaViews.find((view) => view.name === name);
+function quotaViewIn({ snapshot }: PassView, name: QuotaName): QuotaView | undefined {
+  return snapshot.quotaViews.find((view) => view.name === name);
 }
 
 function hasSlot({ own }: QuotaView, run: RunView): boolean {
@@ -206,10 +206,10 @@ function whose({ host }: PassView, { number }: RunView) {
 }
 
 /** Once in a pass, and not for a request that is already queued. */
-function ask({ effects, context }: Pass, name: QuotaName, change: SlotChange): void {
+function ask({ effects, snapshot }: Pass, name: QuotaName, change: SlotChange): void {
   if (change.kind === 'promote') return;
   const { run } = change.owner;
-  const view = context.quotaViews.find((each) => each.name === name);
+  const view = snapshot.quotaViews.find((each) => each.name === name);
   const queued = view?.own.some((slot) => slot.run === run && slot.kind === 'queued') === true;
   if (change.kind === 'take' && queued) return;
   const needsSlot = effects.some((effect) => {

@@ -23,7 +23,7 @@ import {
 import { copyOf } from '../../records/index.ts';
 import type { DeepReadonly, RunView, StepView } from './read-only.ts';
 import { messageMax, truncate } from './step-failure.ts';
-import type { HostContext, HostEffect } from './types.ts';
+import type { HostEffect, HostSnapshot } from './types.ts';
 
 export interface Pass {
   readonly record: store.HostRecord;
@@ -31,7 +31,7 @@ export interface Pass {
   /** Always the host's present one, also after an update in the same pass. */
   readonly spec: HostSpec;
   readonly status: HostStatus;
-  readonly context: HostContext;
+  readonly snapshot: HostSnapshot;
   readonly effects: HostEffect[];
   /** The run that ended in this pass and has not landed yet. */
   ended: Run | undefined;
@@ -48,7 +48,7 @@ export interface Pass {
 }
 
 /** Fields whose own types are read-only already. */
-type Apart = 'context' | 'leftUp';
+type Apart = 'snapshot' | 'leftUp';
 
 /**
  * A pass for functions that only decide. The type of the parameter says whether a function writes.
@@ -57,7 +57,7 @@ export type PassView = DeepReadonly<Omit<Pass, Apart | 'effects'>> &
   Readonly<Pick<Pass, Apart>> & { readonly effects: readonly Pass['effects'][number][] };
 
 /** Throws when the record lacks what every host has: then the store contains something else. */
-export function beginPass(record: DeepReadonly<store.HostRecord>, context: HostContext): Pass {
+export function beginPass(record: DeepReadonly<store.HostRecord>, snapshot: HostSnapshot): Pass {
   // The copy is this pass's own, and may change.
   const draft = copyOf(record) as store.HostRecord;
   const { host } = draft;
@@ -72,7 +72,7 @@ export function beginPass(record: DeepReadonly<store.HostRecord>, context: HostC
       return host.spec as HostSpec;
     },
     status,
-    context,
+    snapshot,
     effects: [],
     ended: undefined,
     leftUp: undefined,
@@ -84,16 +84,16 @@ export function beginPass(record: DeepReadonly<store.HostRecord>, context: HostC
 }
 
 export function timeNow(pass: PassView): Timestamp {
-  return timestampFromMs(pass.context.nowMs);
+  return timestampFromMs(pass.snapshot.nowMs);
 }
 
 export function timeAfter(pass: PassView, delayMs: number): Timestamp {
-  return timestampFromMs(pass.context.nowMs + delayMs);
+  return timestampFromMs(pass.snapshot.nowMs + delayMs);
 }
 
 /** True when `time` is set and not in the future. */
 export function hasPassed(pass: PassView, time: Timestamp | undefined): boolean {
-  return time !== undefined && timestampMs(time) <= pass.context.nowMs;
+  return time !== undefined && timestampMs(time) <= pass.snapshot.nowMs;
 }
 
 /** The run that holds the host, or undefined. */
@@ -153,7 +153,7 @@ export function waitFor(
  * other.
  */
 export function waitForAgent(pass: PassView, run: Run): void {
-  if (pass.context.sessionElsewhere) return;
+  if (pass.snapshot.sessionElsewhere) return;
   waitFor(pass, run, 'agent', 'the agent of the rack is not connected');
 }
 
@@ -190,10 +190,10 @@ export function waitsForOthers({ waiting }: RunView): boolean {
 }
 
 /** The end of such a wait: the deadline moves by its duration. */
-function giveBack({ context }: PassView, run: Run): void {
+function giveBack({ snapshot }: PassView, run: Run): void {
   const since = run.waiting?.since;
   if (!waitsForOthers(run) || since === undefined || run.deadline === undefined) return;
-  const waitedMs = Math.max(0, context.nowMs - timestampMs(since));
+  const waitedMs = Math.max(0, snapshot.nowMs - timestampMs(since));
   run.deadline = timestampFromMs(timestampMs(run.deadline) + waitedMs);
 }
 
@@ -248,11 +248,11 @@ export function forgetFailure({ status, record }: Pass): void {
 }
 
 /** The last inventory, also if it came in this pass. */
-export function inventoryNow({ effects, context }: PassView): Inventory | undefined {
+export function inventoryNow({ effects, snapshot }: PassView): Inventory | undefined {
   const facts = effects.flatMap((effect) =>
     effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
   );
-  return facts.at(-1) ?? context.facts.inventory;
+  return facts.at(-1) ?? snapshot.facts.inventory;
 }
 
 /** The present disks of the host, by identities that do not depend on their slots. */

@@ -29,7 +29,7 @@ function storedWith(hold: Stored) {
     create(HoldSchema, { scope: HoldScope.WORK, by: actors.system, ...hold }),
   );
   const hello = (...operationIds: readonly OperationId[]) => {
-    const { session } = host.context;
+    const { session } = host.snapshot;
     if (session === undefined) throw new Error('the agent is connected');
     const listed = operationIds.map((operationId) =>
       create(agent.JournalledOperationSchema, { operationId }),

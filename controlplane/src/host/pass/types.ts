@@ -237,8 +237,8 @@ export interface CallOutput {
   readonly tail: Uint8Array;
 }
 
-/** The rack's live session, as this replica knows it. */
-export interface SessionContext {
+/** The live session of the rack, as this replica knew it at the time. */
+export interface SessionSnapshot {
   readonly journal: agent.Journal;
   /** When the last message of the session came. */
   readonly lastMessageMs: number;
@@ -266,12 +266,12 @@ export type FreezeInForce = Readonly<Omit<Freeze, '$typeName' | '$unknown'>> & {
   readonly of: string;
 };
 
-/** The immutable context of one step. */
-export interface HostContext {
+/** What one pass over a host decides upon, read together; never changed. */
+export interface HostSnapshot {
   readonly nowMs: number;
   readonly timing: EngineTiming;
   /** Undefined while the rack's agent is away. */
-  readonly session: SessionContext | undefined;
+  readonly session: SessionSnapshot | undefined;
   /**
    * Another replica has the agent's stream by its own hint: then its absence is not reported here.
    */

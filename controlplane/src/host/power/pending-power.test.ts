@@ -100,7 +100,7 @@ test.each([
 function failedService() {
   const host = provisioned();
   const runnerSteps = [create(agent.StepDescriptionSchema, { name: 'bios.set', rerunClass })];
-  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.snapshot = { ...host.snapshot, facts: { ...host.snapshot.facts, runnerSteps } };
   host.request({ kind: 'service', steps: [{ step: 'bios.set', arguments: {} }] });
   host.report(done);
   host.request(holding);

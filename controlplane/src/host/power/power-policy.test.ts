@@ -30,7 +30,7 @@ interface RestingOptions {
 /** A host without a run in a state, with a desired power. */
 function resting({ power = HostPower.OFF, policy = REPORT, state, dirty }: RestingOptions): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE, power });
-  host.context = { ...host.context, powerMismatch: policy };
+  host.snapshot = { ...host.snapshot, powerMismatch: policy };
   host.apply({ kind: 'tick' });
   host.report(verified());
   const { status } = host.record.host ?? {};
@@ -57,7 +57,7 @@ const running = (host: Bench) => {
   const { run } = status(host);
   return run === undefined || run.phase === RunPhase.ENDED ? undefined : run;
 };
-const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explain = (host: Bench) => explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 
 describe('a mismatch that is to be reported', () => {
   test('stands until the power is as the spec says, and says what is and what should be', () => {
@@ -123,7 +123,7 @@ describe('a mismatch that is to be reported', () => {
 
   test('is not judged while a run switches the host', () => {
     const host = bench({ power: HostPower.OFF });
-    host.context = { ...host.context, powerMismatch: ENFORCE };
+    host.snapshot = { ...host.snapshot, powerMismatch: ENFORCE };
     driveToErase(host);
     see(host, true);
     expect(fault(host)).toBeUndefined();
@@ -175,7 +175,7 @@ describe('a mismatch that is to be mended', () => {
 
   test('never switches an available host on', () => {
     const host = bench({ power: HostPower.ON });
-    host.context = { ...host.context, powerMismatch: ENFORCE };
+    host.snapshot = { ...host.snapshot, powerMismatch: ENFORCE };
     host.apply({ kind: 'tick' });
     host.report(verified());
     const asItIs = status(host);
@@ -218,11 +218,11 @@ describe('a mismatch that is to be mended', () => {
 
   test('waits for an agent that is away', () => {
     const host = resting({ policy: ENFORCE });
-    const { session } = host.context;
-    host.context = { ...host.context, session: undefined };
+    const { session } = host.snapshot;
+    host.snapshot = { ...host.snapshot, session: undefined };
     see(host, true);
     expect(running(host)).toBeUndefined();
-    host.context = { ...host.context, session };
+    host.snapshot = { ...host.snapshot, session };
     host.apply({ kind: 'tick' });
     expect(running(host)?.kind).toBe(RunKind.POWER);
   });

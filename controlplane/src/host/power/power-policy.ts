@@ -79,16 +79,16 @@ export function notePowerMismatch(pass: Pass): void {
 
 /** Starts the run that switches the host as its spec says. True: one was started. */
 export function enforcePower(pass: Pass): boolean {
-  const { record, context } = pass;
+  const { record, snapshot } = pass;
   const wanted = neededSwitch(pass);
   if (wanted === undefined || !enforces(pass)) return false;
   if (obstacleTo(pass, wanted) !== undefined || noteMissingNeeds(pass)) return false;
   const { nextTime, runs = 0 } = record.powerEnforcement ?? {};
   if (nextTime !== undefined && !hasPassed(pass, nextTime)) return false;
-  const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
-  const peace = nextTime === undefined || timestampMs(nextTime) + longestMs <= context.nowMs;
+  const { goalDelayMs: firstMs, goalDelayMaxMs: delayMsMax } = snapshot.timing;
+  const peace = nextTime === undefined || timestampMs(nextTime) + delayMsMax <= snapshot.nowMs;
   const attempt = peace ? 1 : runs + 1;
-  const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key: pass.host.uid });
+  const delayMs = backoffDelayMs({ attempt, firstMs, delayMsMax, key: pass.host.uid });
   record.powerEnforcement = create(store.PowerEnforcementSchema, {
     runs: attempt,
     nextTime: timeAfter(pass, delayMs),
@@ -115,7 +115,7 @@ interface PowerObstacle {
 
 /** Why the host is not switched without a person's request; undefined: it is. */
 function obstacleTo(pass: Pass, on: boolean): PowerObstacle | undefined {
-  const { status, context, record } = pass;
+  const { status, snapshot, record } = pass;
   if (status.inRescue) return { kind: 'rescue', text: 'somebody works on it in rescue' };
   if (status.afterFailure !== undefined) {
     return { kind: 'afterFailure', text: 'a failed clean keeps it in the runner' };
@@ -131,7 +131,7 @@ function obstacleTo(pass: Pass, on: boolean): PowerObstacle | undefined {
   if (on && !usesDisk) {
     return { kind: 'oldData', text: 'it may hold data of its last use, and would boot it' };
   }
-  if (context.session === undefined) {
+  if (snapshot.session === undefined) {
     return { kind: 'noAgent', text: 'the agent of its rack is not connected' };
   }
   const request = on
@@ -141,8 +141,8 @@ function obstacleTo(pass: Pass, on: boolean): PowerObstacle | undefined {
   return refusal && { kind: 'refused', text: refusal.message };
 }
 
-function enforces({ context }: PassView): boolean {
-  return context.powerMismatch === PowerMismatchPolicy.ENFORCE;
+function enforces({ snapshot }: PassView): boolean {
+  return snapshot.powerMismatch === PowerMismatchPolicy.ENFORCE;
 }
 
 function onOff(on: boolean): string {

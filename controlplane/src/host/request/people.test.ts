@@ -23,7 +23,8 @@ const status = (host: Bench) => {
   if (found === undefined) throw new Error('a host has a status');
   return found;
 };
-const explained = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const explained = (host: Bench) =>
+  explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
 
 function refusal(host: Bench, request: HostRequest, actor = 'user:test') {
   const outcome = host.try({ kind: 'request', request, by: { actor: readActor(actor) } });
@@ -166,7 +167,7 @@ describe('a deletion', () => {
   test('takes the host once its claim, its hold or its agent is gone for too long', () => {
     const host = bench();
     driveToErase(host);
-    host.context = { ...host.context, session: undefined };
+    host.snapshot = { ...host.snapshot, session: undefined };
     host.apply({ kind: 'tick' });
     expect(refusal(host, remove).message).toContain('busy: clean 3 holds the host');
     host.nowMs += 89_000;
@@ -181,14 +182,14 @@ describe('a deletion', () => {
     host.request({ kind: 'clean', steps: [{ step: 'hold', arguments: {} }] });
     expect(status(host).run?.waiting?.reason).toBe('hold');
     const agentSeenMs = host.nowMs;
-    host.context = { ...host.context, session: undefined, agentSeenMs };
+    host.snapshot = { ...host.snapshot, session: undefined, agentSeenMs };
     host.nowMs += 89_000;
     expect(refusal(host, remove).message).toContain('(at hold)');
     host.nowMs += 1_000;
-    const { context } = host;
-    host.context = { ...context, sessionElsewhere: true };
+    const { snapshot } = host;
+    host.snapshot = { ...snapshot, sessionElsewhere: true };
     expect(refusal(host, remove).message).toContain('(at hold)');
-    host.context = context;
+    host.snapshot = snapshot;
     host.request(remove);
     expect(status(host).deletion).toBeDefined();
   });

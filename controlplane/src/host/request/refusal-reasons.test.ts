@@ -89,7 +89,7 @@ const cases: Partial<Record<HostRefusalName, Case>> = {
   nothingToDo: { host: manageable, request: retry },
   notReady: {
     host: with_((host) => {
-      host.context = { ...host.context, hasReservations: false };
+      host.snapshot = { ...host.snapshot, hasReservations: false };
     }),
     request: clean,
   },
@@ -136,7 +136,7 @@ const cases: Partial<Record<HostRefusalName, Case>> = {
   },
   agentTooOld: {
     host: with_((host) => {
-      host.context = { ...host.context, agentSteps: [] };
+      host.snapshot = { ...host.snapshot, agentSteps: [] };
       Object.assign(statusOf(host), { state: HostState.AVAILABLE, dirty: false });
     }),
     request: { kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` },

@@ -93,9 +93,9 @@ export function requestDeployment(
   request: Extract<HostRequest, { image: string }>,
   by: Requester,
 ): Refusal | undefined {
-  const { record, status, context } = pass;
+  const { record, status, snapshot } = pass;
   const lacks = missingAgentStep(
-    context,
+    snapshot,
     deploySteps({ image: request.image, deploy: wantedDeploy(pass, request) }),
   );
   if (lacks !== undefined) {
@@ -151,8 +151,8 @@ function refusalOfOldDisk(
  * The disk with the present image, if the new one goes onto another: by the inventory, as in the
  * runner.
  */
-function diskLeft({ context, spec, status }: PassView, { keepDisks }: DeploySpec) {
-  const { inventory } = context.facts;
+function diskLeft({ snapshot, spec, status }: PassView, { keepDisks }: DeploySpec) {
+  const { inventory } = snapshot.facts;
   const { disk: left = '', whole = false } = status.writtenDisk ?? {};
   if (inventory === undefined || left === '' || !whole) return undefined;
   const decisions = decideToWrite(inventory, spec.cleaning);
@@ -241,10 +241,10 @@ export function requestHold(
 ): Refusal | undefined {
   const { scope, reason, untilMs } = request;
   if (reason === '') return invalid('reason', 'is empty; say why the host is held');
-  if (untilMs !== undefined && untilMs <= pass.context.nowMs) {
+  if (untilMs !== undefined && untilMs <= pass.snapshot.nowMs) {
     return invalid('until', 'is over already; give a time that lies ahead');
   }
-  if (untilMs !== undefined && untilMs > pass.context.nowMs + holdMsMax) {
+  if (untilMs !== undefined && untilMs > pass.snapshot.nowMs + holdMsMax) {
     return invalid('until', 'is more than ten years ahead; leave it out to hold for good');
   }
   const { status } = pass;

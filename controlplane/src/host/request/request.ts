@@ -3,7 +3,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import { AbortSchema, type Hold, HostSpecSchema, isPool, RunKind } from '@rackwright/messages';
 import { idOf, withApplied } from '../../records/index.ts';
 import { isOtherSwitch } from '../bmc/protocols.ts';
-import { cancelDelete, isDeletionRequested, remove } from '../deletion/deletion.ts';
+import { cancelDelete, isDeletionRequested, requestDeletion } from '../deletion/deletion.ts';
 import { isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
 import { refuseHost } from '../life/refusal.ts';
@@ -117,7 +117,7 @@ const applies: { readonly [K in Kind]: Applies<K> } = {
   confirmPower,
   abort: (pass, { reason }, by) => abort(pass, reason, by),
   releaseHold,
-  delete: remove,
+  delete: requestDeletion,
   update: (pass, request) => update(pass, request),
   note: () => undefined,
 };
@@ -159,7 +159,7 @@ function isRetried({ status, record }: PassView): boolean {
 }
 
 /** Why a retry would change nothing, and what would help. */
-function whatHelps({ status, host, context }: PassView): string {
+function whatHelps({ status, host, snapshot }: PassView): string {
   const id = idOf(host.name);
   if (activeRun(status) !== undefined) {
     const why = 'its run goes on by itself, or waits for something else';
@@ -172,7 +172,7 @@ function whatHelps({ status, host, context }: PassView): string {
       ? 'what you want (verify, inspect, clean, power)'
       : `the ${runKindName(failed)} itself again`;
   const faultNote = fault === undefined ? '' : `; ${fault.type} stands until ${fault.clearedBy}`;
-  const away = context.session === undefined ? '; the agent of its rack is not connected' : '';
+  const away = snapshot.session === undefined ? '; the agent of its rack is not connected' : '';
   return `nothing of it waits to be retried${faultNote}${away}; ask for ${problem}`;
 }
 
@@ -187,7 +187,7 @@ function clean(pass: Pass, steps: readonly RequestedStep[], by: Requester): Refu
     const tooWeak = tooWeakFor(
       pass.host,
       { manual: false, steps: automaticNames(pass) },
-      pass.context.fleet,
+      pass.snapshot.fleet,
     );
     if (tooWeak !== undefined) return refuseHost(pass, 'notCertified', tooWeak.message);
     startRun(pass, RunKind.CLEAN, by.actor);

@@ -20,7 +20,7 @@ export function refusalOfSteps(
   pass: PassView,
   steps: readonly RequestedStep[],
 ): Refusal | undefined {
-  const known = knownSteps(pass.context);
+  const known = knownSteps(pass.snapshot);
   const fieldViolations = [
     ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),
     ...powerViolations(steps, known),

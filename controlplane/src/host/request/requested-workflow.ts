@@ -32,14 +32,17 @@ export function refusalOfWorkflow(pass: PassView, request: WorkflowRequest): Ref
 
 function problemOf(pass: PassView, step: WorkflowStep): string | undefined {
   if (step.action === 'bmc') return problemOfBmcStep(pass, step);
-  return reachProblem(pass.context.fleet?.templates, step);
+  return reachProblem(pass.snapshot.fleet?.templates, step);
 }
 
 /** R8: only abilities that the rack's agent has announced are used. */
-function problemOfBmcStep({ context, spec }: PassView, { step }: WorkflowStep): string | undefined {
+function problemOfBmcStep(
+  { snapshot, spec }: PassView,
+  { step }: WorkflowStep,
+): string | undefined {
   // A run that creates new disks must also erase them.
   if (step === applyVolumesStep) return `${step} is for cleans only, which erase its volumes`;
-  const known = knownSteps(context).filter(({ source }) => source === 'agent');
+  const known = knownSteps(snapshot).filter(({ source }) => source === 'agent');
   if (describe(known, step) !== undefined) return undefined;
   const names = known.map(({ description }) => description.name).join(', ') || 'none';
   return `the agent of ${spec.rack} offers no ${step}; it offers: ${names}`;

@@ -82,7 +82,7 @@ function allow(host: ReturnType<typeof workable>): void {
     plainHttpRegistries: [],
     webhookUrls: ['https://hooks.example.org/'],
   };
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }) };
+  host.snapshot = { ...host.snapshot, fleet: create(FleetSpecSchema, { templates }) };
 }
 
 test.each([

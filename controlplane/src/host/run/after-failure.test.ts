@@ -69,7 +69,7 @@ test('a failed clean leaves the host in the runner, and off half an hour later',
   expect(statusOf(host).afterFailure).toMatchObject({ bootOnly: 'runner', run: 'clean 2' });
   const untilMs = nextWakeMs(host.record, host.nowMs + 29 * minuteMs);
   expect(untilMs).toBe(host.nowMs + 30 * minuteMs);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.causes.map(({ text }) => text).join()).toContain('it stays in the runner until');
   expect(told.unblock.join()).toContain('rackwright host resume h1');
   host.nowMs += 29 * minuteMs;
@@ -172,7 +172,7 @@ test('a resumed clean begins to wipe only with a slot of its own in the budget',
   host.report(failed('ioError'));
   const quota = { kind: 'inStretch', hosts: 1, stretchMs: 600_000 } as const;
   const quotaViews = [{ name: 'rackWipes', quota, own: [], nextSlotMs: undefined }] as const;
-  host.context = { ...host.context, quotaViews };
+  host.snapshot = { ...host.snapshot, quotaViews };
   const effects = host.request(resume);
   expect(runOf(host)).toMatchObject({
     phase: RunPhase.WAITING,
@@ -256,8 +256,8 @@ test('a step that never runs twice and failed is not run again by an automatic c
     rerunClass: RerunClass.NEVER_TWICE,
   });
   const erase = create(agent.StepDescriptionSchema, { name: 'deploy.erase_devices', priority: 10 });
-  const { facts } = host.context;
-  host.context = { ...host.context, facts: { ...facts, runnerSteps: [flash, erase] } };
+  const { facts } = host.snapshot;
+  host.snapshot = { ...host.snapshot, facts: { ...facts, runnerSteps: [flash, erase] } };
   host.request({ kind: 'clean', steps: [] });
   driveToInspect(host);
   host.report(inspected());
@@ -279,9 +279,9 @@ test('a host that becomes external ends the wait after a failed clean, and keeps
 
 test('a host is cleaned again by itself a limited number of times, and shows the count', () => {
   const host = bench();
-  host.context = {
-    ...host.context,
-    timing: { ...host.context.timing, goalFailuresMax: 10, automaticRecleansMax: 2 },
+  host.snapshot = {
+    ...host.snapshot,
+    timing: { ...host.snapshot.timing, goalFailuresMax: 10, automaticRecleansMax: 2 },
   };
   driveToErase(host);
   for (const recleans of [1, 2]) {
@@ -295,7 +295,7 @@ test('a host is cleaned again by itself a limited number of times, and shows the
   }
   host.report(failed('ioError'));
   expect(statusOf(host).backoff?.givenUpReason).toBe('it has been cleaned again 2 times by itself');
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.causes.map(({ text }) => text)).toContain('cleaned again 2 times by itself');
   host.nowMs += 29 * minuteMs;
   host.apply({ kind: 'tick' });

@@ -23,7 +23,7 @@ import { isBootStep } from '../pass/step-names.ts';
 
 /** Updates the remains of the last failed clean at the end of a run. */
 export function landAfterFailure(pass: Pass, run: Run): void {
-  const { status, record, context } = pass;
+  const { status, record, snapshot } = pass;
   const { afterFailure } = status;
   if (run.kind === RunKind.CLEAN && run.outcome !== RunOutcome.SUCCEEDED) {
     record.failedRun = clone(RunSchema, run);
@@ -31,14 +31,14 @@ export function landAfterFailure(pass: Pass, run: Run): void {
       bootOnly: 'runner',
       run: runName(run),
       ...(mayBeInRunner(pass, run)
-        ? { runnerUntil: timeAfter(pass, context.timing.runnerKeepMs) }
+        ? { runnerUntil: timeAfter(pass, snapshot.timing.runnerKeepMs) }
         : {}),
     });
   } else if (run.kind === RunKind.CLEAN) {
     status.automaticRecleans = 0;
   } else if (isBySystem(run.requestedBy) && afterFailure?.runnerUntil !== undefined) {
     // The power off has failed, which is a fault of its own: retried later.
-    afterFailure.runnerUntil = timeAfter(pass, context.timing.runnerKeepMs);
+    afterFailure.runnerUntil = timeAfter(pass, snapshot.timing.runnerKeepMs);
   }
   settle(pass);
   // External, in use, or clean: the remains of the failed clean are over.

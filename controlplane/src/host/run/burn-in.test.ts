@@ -76,8 +76,8 @@ function end(host: Bench, burnIn: BurnInInit, failure?: FailureType): void {
   );
   for (const effect of effects) {
     if (effect.kind !== 'facts') continue;
-    const facts = create(store.HostFactsSchema, { ...host.context.facts, ...effect.facts });
-    host.context = { ...host.context, facts };
+    const facts = create(store.HostFactsSchema, { ...host.snapshot.facts, ...effect.facts });
+    host.snapshot = { ...host.snapshot, facts };
   }
 }
 
@@ -181,7 +181,7 @@ test('the last burn-in of each kind is kept, within bounds, by the step that was
   const parts = Array.from({ length: 100 }, part);
   // It reports another kind than was ordered, and an impossible temperature.
   end(host, { kind: BurnInKind.DISK, passed: true, parts, problem: long, celsiusMax: 2 ** 30 });
-  const [kept] = host.context.facts.burnIns;
+  const [kept] = host.snapshot.facts.burnIns;
   expect(kept).toMatchObject({ kind: BurnInKind.MEMORY, passed: true });
   expect(kept?.celsiusMax).toBeUndefined();
   expect(kept?.parts).toHaveLength(32);
@@ -189,7 +189,7 @@ test('the last burn-in of each kind is kept, within bounds, by the step that was
   expect((kept?.problem.length ?? 0) + (kept?.parts[0]?.finding.length ?? 0)).toBeLessThan(850);
   end(host, { passed: false, celsiusMax: 20 });
   end(host, { passed: true, celsiusMax: 61 });
-  const all = host.context.facts.burnIns.map(({ kind, celsiusMax }) => [kind, celsiusMax]);
+  const all = host.snapshot.facts.burnIns.map(({ kind, celsiusMax }) => [kind, celsiusMax]);
   expect(all).toEqual([
     [BurnInKind.CPU, 61],
     [BurnInKind.MEMORY, undefined],
@@ -199,11 +199,11 @@ test('the last burn-in of each kind is kept, within bounds, by the step that was
 test('a burn-in that fails ends the clean, is told, and has not passed whatever it says', () => {
   const host = started('burnin.cpu', 'deploy.erase_devices');
   end(host, { passed: true, problem: 'wrong' }, FailureType.HARDWARE_DEFECT);
-  expect(host.context.facts.burnIns).toMatchObject([{ passed: false, problem: 'wrong' }]);
+  expect(host.snapshot.facts.burnIns).toMatchObject([{ passed: false, problem: 'wrong' }]);
   expect(statusOf(host)).toMatchObject({
     ...{ state: HostState.MANAGEABLE, dirty: true },
     lastError: { failure: { type: FailureType.HARDWARE_DEFECT } },
   });
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.unblock.join('\n')).toContain('rackwright host get h1');
 });

@@ -68,10 +68,10 @@ function manageable(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     agentSteps: [clearLog],
-    facts: { ...host.context.facts, runnerSteps },
+    facts: { ...host.snapshot.facts, runnerSteps },
   };
   return host;
 }
@@ -119,7 +119,7 @@ test('a hold waits for a person, says so, and goes on when resumed', () => {
   const host = started(manageable(), 'hold', 'vendor.tune');
   expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'hold' } });
   expect(statusOf(host).display).toBe('');
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.headline).toContain('held for a person');
   expect(told.blocker).toBe('a person');
   expect(told.unblock[0]).toBe('go on: rackwright host resume h1');
@@ -136,8 +136,8 @@ test('a hold waits for a person, says so, and goes on when resumed', () => {
 
 test('a hold needs no agent, and is left out by a skip that says who and why', () => {
   const host = started(manageable(), 'hold', 'vendor.tune');
-  const { session } = host.context;
-  host.context = { ...host.context, session: undefined };
+  const { session } = host.snapshot;
+  host.snapshot = { ...host.snapshot, session: undefined };
   host.apply({ kind: 'tick' });
   expect(runOf(host).waiting?.reason).toBe('hold');
   host.request(skip);
@@ -147,7 +147,7 @@ test('a hold needs no agent, and is left out by a skip that says who and why', (
     state: StepState.SKIPPED,
     skip: { by: 'user:test', reason: 'not needed' },
   });
-  host.context = { ...host.context, session };
+  host.snapshot = { ...host.snapshot, session };
   host.apply({ kind: 'tick' });
   expect(ordered(host)?.step).toBe('vendor.tune');
 });
@@ -155,7 +155,7 @@ test('a hold needs no agent, and is left out by a skip that says who and why', (
 test('a pause is kept by its stored time, wakes the host, and can be skipped', () => {
   const host = started(manageable(), ['wait', { seconds: '90' }], 'vendor.tune');
   expect(nextWakeMs(host.record, host.nowMs)).toBe(host.nowMs + 90_000);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.nextAttemptTime).toBeDefined();
   expect(told.headline).toContain('pausing');
   const other = manageable();
@@ -189,7 +189,7 @@ test('a step that never runs twice is held when cut short: resume runs it, skip 
     host.report(failed('interrupted', 'the runner was started anew'));
     expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'hold' } });
     expect(host.record.operation).toBeUndefined();
-    const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
     expect(told.unblock[0]).toBe('let it run again: rackwright host resume h1');
     host.nowMs += 48 * 3_600_000;
     host.apply({ kind: 'tick' });
@@ -218,7 +218,7 @@ test('an abort waits for a step that must not be stopped, and then ends the run'
   const host = started(manageable(), 'firmware.flash', 'vendor.tune');
   const effects = host.request({ kind: 'abort', reason: 'too late?' });
   expect(effects.filter(({ kind }) => kind === 'cancel')).toEqual([]);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.causes[0]?.text).toContain('cannot be stopped');
   host.report(done);
   expect(runOf(host).outcome).toBe(RunOutcome.CANCELLED);
@@ -398,14 +398,14 @@ test('the listed steps are those that run, by the priorities of host, pool and f
   const known = host.record.host;
   if (known === undefined) throw new Error('no host');
   known.labels = { pool: 'gpu' };
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     fleet: create(FleetSpecSchema, {
       priorityOverrides: { 'vendor.tune': 30, 'deploy.erase_devices': 20 },
       pools: [{ pool: 'gpu', priorityOverrides: { 'management.clear_event_log': 25 } }],
     }),
   };
-  const { enabled } = planOf(known, host.context);
+  const { enabled } = planOf(known, host.snapshot);
   expect(enabled.map(({ name, priorityFrom }) => [name, priorityFrom])).toEqual([
     ['vendor.tune', 'fleet'],
     ['management.clear_event_log', 'pool'],

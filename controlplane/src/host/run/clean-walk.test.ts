@@ -45,10 +45,10 @@ function manageable(): Bench {
     described(flash, RerunClass.NEVER_TWICE),
     described('bios.set', RerunClass.SAFE, true),
   ];
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     agentSteps: [described('management.clear_event_log')],
-    facts: { ...host.context.facts, runnerSteps },
+    facts: { ...host.snapshot.facts, runnerSteps },
   };
   return host;
 }

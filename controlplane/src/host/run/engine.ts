@@ -84,7 +84,7 @@ export function startRun(
   requested?: readonly RequestedStep[],
   shutdown?: ShutdownPolicy,
 ): void {
-  const known = knownSteps(pass.context);
+  const known = knownSteps(pass.snapshot);
   const names = stepsOfRun(pass, kind, requested);
   const steps = names.map((wanted) => newStep(known, wanted));
   const chosenShutdown = shutdown === undefined ? {} : { shutdown };
@@ -96,9 +96,9 @@ export function enterRun(
   pass: Pass,
   kind: RunKind,
   more: Exclude<MessageInitShape<typeof RunSchema>, Run>,
-  timeoutMs = pass.context.timing.runTimeoutMs,
+  timeoutMs = pass.snapshot.timing.runTimeoutMs,
 ): void {
-  const { record, status, context } = pass;
+  const { record, status, snapshot } = pass;
   const policy = more.shutdown as ShutdownPolicy | undefined;
   dropUsed(pass);
   const steps = withProof(pass, kind, (more.steps ?? []) as RunStep[]);
@@ -112,7 +112,7 @@ export function enterRun(
     phase: RunPhase.RUNNING,
     startTime: timeNow(pass),
     deadline: timeAfter(pass, timeoutMs + burnInMs(steps, 0)),
-    runnerVersion: context.facts.runnerVersion,
+    runnerVersion: snapshot.facts.runnerVersion,
     ...more,
     steps,
   });
@@ -308,7 +308,7 @@ function issueOperation(
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') {
     delete pass.record.operation;
-    const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(pass.context.timing, pass);
+    const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(pass.snapshot.timing, pass);
     if (timeoutMs !== undefined) step.deadline = timeAfter(pass, timeoutMs);
     if (definition.kind === 'call') putCall(pass, run, step, postponement);
     else definition.begin?.(pass);
@@ -334,7 +334,7 @@ function issueOperation(
 function refuseCall(pass: Pass, run: Run, step: RunStep): boolean {
   if (pass.record.call === undefined || pass.record.call.callTime !== undefined) return false;
   const given = { step: step.name, arguments: step.arguments };
-  const refusal = reachProblem(pass.context.fleet?.templates, given);
+  const refusal = reachProblem(pass.snapshot.fleet?.templates, given);
   if (refusal === undefined) return false;
   failStep(pass, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
   return true;
@@ -351,7 +351,7 @@ function driveStep(pass: Pass, run: Run, step: RunStep): boolean {
   }
   if (definition.kind === 'condition') {
     const met = definition.met(pass, run, step);
-    const isAgentMissing = definition.needsNoAgent !== true && pass.context.session === undefined;
+    const isAgentMissing = definition.needsNoAgent !== true && pass.snapshot.session === undefined;
     if (met) completeStep(pass, run, step);
     else if (isAgentMissing) waitForAgent(pass, run);
     else {
@@ -361,7 +361,7 @@ function driveStep(pass: Pass, run: Run, step: RunStep): boolean {
     return met;
   }
   if (pass.record.operation === undefined) return false;
-  const timeoutMs = definition.leftMs?.(pass, run) ?? definition.timeoutMs(pass.context.timing);
+  const timeoutMs = definition.leftMs?.(pass, run) ?? definition.timeoutMs(pass.snapshot.timing);
   const sent = ensureSent(pass, run, timeoutMs);
   if (sent !== 'lost') return false;
   const message = 'the agent lost the journal that this operation was sent to';
@@ -438,9 +438,9 @@ const neverTwice = 'it never runs twice by itself';
  * Counts one more interruption of the step, whatever follows; conflicts and unknown results do not
  * count. `tooOften`: the step is not tried again.
  */
-function countInterruption({ context }: PassView, step: RunStep): 'mayRepeat' | 'tooOften' {
+function countInterruption({ snapshot }: PassView, step: RunStep): 'mayRepeat' | 'tooOften' {
   step.interruptions += 1;
-  return step.interruptions >= context.timing.interruptionsMax ? 'tooOften' : 'mayRepeat';
+  return step.interruptions >= snapshot.timing.interruptionsMax ? 'tooOften' : 'mayRepeat';
 }
 
 export function completeStep(pass: Pass, run: Run, step: RunStep): void {

@@ -94,10 +94,10 @@ function pauseBefore(
   step: StepView,
   { message }: RunFailure,
 ): Postponement {
-  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = pass.context.timing;
+  const { retryDelayMs: firstMs, retryDelayMaxMs: delayMsMax } = pass.snapshot.timing;
   const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
   const attempt = step.failures;
-  const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key });
+  const delayMs = backoffDelayMs({ attempt, firstMs, delayMsMax, key });
   const left = step.retries - step.failures + 1;
   waitFor(pass, run, 'retry', `${calledStep(step)} is tried again (${left} left): ${message}`);
   return { notBefore: timeAfter(pass, delayMs) };

@@ -110,7 +110,7 @@ test('an upgrade to force waits for a hanging call no longer than its share', ()
 
 test('force names the restored store as the reason why the BMC was not asked', () => {
   const host = provisioned();
-  host.context = { ...host.context, restored: 'a restored store is not accepted' };
+  host.snapshot = { ...host.snapshot, restored: 'a restored store is not accepted' };
   host.request(force);
   pass(host, callMs);
   const [power] = abandonedIn(pass(host, callMs))?.leftBehind ?? [];
@@ -122,7 +122,7 @@ test('force names the restored store as the reason why the BMC was not asked', (
 
 test('the agent of another replica is waited for as well, for as long', () => {
   const host = switchingOff(normal);
-  host.context = { ...host.context, session: undefined, sessionElsewhere: true };
+  host.snapshot = { ...host.snapshot, session: undefined, sessionElsewhere: true };
   host.request(force);
   pass(host, callMs - 1);
   expect(host.removed).toBe(false);
@@ -173,7 +173,7 @@ test.each([normal, force])('the power of an external host is never touched ($mod
 
 test('a rack without any agent has nobody to forget anything: force leaves no fence', () => {
   const host = provisioned();
-  host.context = { ...host.context, session: undefined, agentRegistered: false };
+  host.snapshot = { ...host.snapshot, session: undefined, agentRegistered: false };
   const left = abandonedIn(host.request(force));
   expect(host.removed).toBe(true);
   expect(left?.fencePending).toBe(false);
@@ -182,7 +182,7 @@ test('a rack without any agent has nobody to forget anything: force leaves no fe
 
 test('a call that hung before it was forced is not made again when its own time is over', () => {
   const host = switchingOff(normal);
-  const { operationTimeoutMs } = host.context.timing;
+  const { operationTimeoutMs } = host.snapshot.timing;
   pass(host, operationTimeoutMs - 10_000);
   host.request(force);
   const effects = pass(host, 10_000);

@@ -38,12 +38,12 @@ export function isForcedRemoval(pass: PassView, run: RunView): boolean {
 
 /** From now on the wait for the present call has its own bound. */
 export function limitCall(pass: Pass): void {
-  pass.record.forcedUntil = timeAfter(pass, pass.context.timing.forcedCallTimeoutMs);
+  pass.record.forcedUntil = timeAfter(pass, pass.snapshot.timing.forcedCallTimeoutMs);
 }
 
 /** Why a forced removal no longer waits for the present call; undefined while it waits. */
 export function whyNotWaited(pass: PassView): string | undefined {
-  const { session, sessionElsewhere, timing, restored } = pass.context;
+  const { session, sessionElsewhere, timing, restored } = pass.snapshot;
   if (session === undefined && !sessionElsewhere) return 'the agent of the rack is not connected';
   if (!hasPassed(pass, pass.record.forcedUntil)) return undefined;
   const { operation } = pass.record;

@@ -36,9 +36,9 @@ function answered(host: Bench, id: string, result: agent.Report['result'] = done
 /** Time without a pass: the next event is the first to see it. */
 function passUnseen(host: Bench, ms: number): void {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('no session');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
 }
 
 test('a hand-off of a run under way counts, and so does its report when it comes again', () => {

@@ -12,10 +12,10 @@ import {
 } from '../../steps/index.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { isDeployStepOfAgent } from '../pass/step-names.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import { isEngineStep } from './steps.ts';
 
-export type StepSources = Pick<HostContext, 'facts' | 'agentSteps' | 'fleet'>;
+export type StepSources = Pick<HostSnapshot, 'facts' | 'agentSteps' | 'fleet'>;
 
 /** The form of step names of an agent or a runner: "interface.step". */
 const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;

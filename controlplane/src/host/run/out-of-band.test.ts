@@ -13,7 +13,7 @@ test('a restart of the BMC has more time than the agent waits for it', () => {
   host.report(verified());
   const safe = { destructive: false, rerunClass: RerunClass.SAFE };
   const agentSteps = [create(agent.StepDescriptionSchema, { name: resetBmcStep, ...safe })];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   host.request({ kind: 'service', steps: [{ step: resetBmcStep, arguments: {} }] });
   const { deadline } = host.operation();
   // A minute until it falls silent, ten until it is back.
@@ -30,7 +30,7 @@ test('an update of firmware has hours, and what was cut short is only looked at'
   const agentSteps = [
     create(agent.StepDescriptionSchema, { name: step, destructive: false, rerunClass }),
   ];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   host.request({ kind: 'service', steps: [{ step, arguments: {} }] });
   const ordered = host.operation();
   const hours = (timestampMs(ordered.deadline ?? timestampFromMs(0)) - host.nowMs) / 3_600_000;
@@ -52,7 +52,7 @@ function flashing(more: Partial<WorkflowStep> = {}): Bench {
   const agentSteps = [
     create(agent.StepDescriptionSchema, { name: step, destructive: false, rerunClass }),
   ];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   startOn(host, [rendered('flash', step, { retries: 1, rerunClass, ...more })]);
   return host;
 }

@@ -50,8 +50,8 @@ function hostWith(...own: readonly Own[]): Bench {
   host.apply({ kind: 'tick' });
   host.report(verified());
   const ownCleanSteps = own.map((each) => ({ name: 'check', image, ...each }));
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     fleet: create(FleetSpecSchema, { templates, ownCleanSteps }),
   };
   return host;
@@ -239,8 +239,8 @@ test('a program whose repository is let in no more is not run', () => {
   const host = hostWith({});
   host.request({ kind: 'clean', steps: [] });
   driveToInspect(host);
-  const ownCleanSteps = host.context.fleet?.ownCleanSteps ?? [];
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { ownCleanSteps }) };
+  const ownCleanSteps = host.snapshot.fleet?.ownCleanSteps ?? [];
+  host.snapshot = { ...host.snapshot, fleet: create(FleetSpecSchema, { ownCleanSteps }) };
   host.report(inspected());
   expect(runOf(host)).toMatchObject({
     outcome: RunOutcome.FAILED,
@@ -254,9 +254,9 @@ test('a boot that is lost while disks are erased repeats no program', () => {
   bootNow(host);
   host.report(inspected());
   expect(called(host)).toBe('deploy.erase_devices');
-  const { session, ...context } = host.context;
+  const { session, ...context } = host.snapshot;
   const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
-  host.context = { ...context, session: session && { ...session, journal } };
+  host.snapshot = { ...context, session: session && { ...session, journal } };
   host.apply({ kind: 'hello', journal, listed: [], grants: [] });
   expect(called(host)).toBe('power.off');
   bootNow(host);
@@ -334,8 +334,8 @@ test('a list that boots between a program and the erasure boots no second time',
 test('only the fleet offers a step under the name of a program', () => {
   const host = cleaning({});
   const stranger = create(agent.StepDescriptionSchema, { name: 'own.check', priority: 500 });
-  const { context } = host;
-  host.context = { ...context, agentSteps: [stranger], facts: { ...context.facts } };
+  const { snapshot } = host;
+  host.snapshot = { ...snapshot, agentSteps: [stranger], facts: { ...snapshot.facts } };
   host.request({ kind: 'abort', reason: 'again' });
   host.report(failed('cancelled'));
   host.request({ kind: 'clean', steps: [] });

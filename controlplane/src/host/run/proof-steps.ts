@@ -76,8 +76,8 @@ export function addProofAtEnd(pass: PassView, run: Run): void {
 }
 
 /** The steps as defined for a reading, whatever a runner lists. */
-function stepsNamed({ context }: PassView, ...names: readonly string[]): RunStep[] {
-  const known = knownSteps(context);
+function stepsNamed({ snapshot }: PassView, ...names: readonly string[]): RunStep[] {
+  const known = knownSteps(snapshot);
   const reading = { destructive: false, abortable: true, rerunClass: RerunClass.SAFE };
   return named(...names).map((wanted) => {
     const step = newStep(known, wanted);

@@ -65,7 +65,7 @@ function manageable(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   return host;
 }
 
@@ -161,7 +161,7 @@ test('no volume is made where the runner sees another machine than the BMC', () 
 test('no volume is made where a disk is known as attached to another host', () => {
   const host = manageable();
   const disksElsewhere = new Map([[virtioDisk.serial, 'hosts/other']]);
-  host.context = { ...host.context, disksElsewhere };
+  host.snapshot = { ...host.snapshot, disksElsewhere };
   host.request({ kind: 'clean', steps: [apply, erase] });
   driveToInspect(host);
   host.report(inspected([virtioDisk]));
@@ -198,7 +198,7 @@ test('a program of the site that runs before volumes are made needs no disk eith
   const image = `registry.example.org/notes@sha256:${'a'.repeat(64)}`;
   const templates = { imageRepositories: ['registry.example.org/*'] };
   const fleet = create(FleetSpecSchema, { templates, ownCleanSteps: [{ name: 'note', image }] });
-  host.context = { ...host.context, fleet };
+  host.snapshot = { ...host.snapshot, fleet };
   host.request({ kind: 'clean', steps: [{ step: 'own.note', arguments: {} }, apply, erase] });
   boot(host);
   host.report(done);
@@ -258,7 +258,7 @@ test('a plan says that other disks than those that it lists will be erased', () 
   host.report(inspected([virtioDisk]));
   host.report(done);
   const request = { kind: 'clean', steps: [apply, erase] } as const;
-  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.snapshot, nowMs: host.nowMs });
   const asked = create(PlanRunRequestSchema, { run: { case: 'clean', value: {} } });
   const draft = planNow(pass, request, asked);
   if ('code' in draft) throw new Error(draft.message);

@@ -26,8 +26,8 @@ const usual: Policy = {
 };
 
 function allow(host: Bench, templates: Policy, versions: [string, bigint][] = []): void {
-  host.context = {
-    ...host.context,
+  host.snapshot = {
+    ...host.snapshot,
     fleet: create(FleetSpecSchema, { templates }),
     registryCredentials: new Map(versions),
     replica: 'r1',

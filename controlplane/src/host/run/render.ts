@@ -29,7 +29,7 @@ export function cleanSteps(
   pass: PassView,
   listed: readonly RequestedStep[] | undefined,
 ): RequestedStep[] {
-  const known = knownSteps(pass.context);
+  const known = knownSteps(pass.snapshot);
   const wanted = listed ?? automaticSteps(pass);
   const body = renderBody(RunKind.CLEAN, wanted, known);
   if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
@@ -42,7 +42,7 @@ export function cleanSteps(
 }
 
 export function automaticSteps(pass: PassView): RequestedStep[] {
-  const { enabled } = planOf(pass.host, pass.context);
+  const { enabled } = planOf(pass.host, pass.snapshot);
   return enabled.map(({ name }) => ({ step: name, arguments: {} }));
 }
 

@@ -73,9 +73,9 @@ function manageable(runnerSteps = ofV1, retired = false): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE, retired });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  const { facts } = host.context;
-  host.context = {
-    ...host.context,
+  const { facts } = host.snapshot;
+  host.snapshot = {
+    ...host.snapshot,
     facts: { ...facts, runnerSteps, runnerVersion: '1' },
   };
   return host;
@@ -97,18 +97,18 @@ test('the steps of a runner are taken from each list that has changed, and from 
   host.request({ kind: 'clean', steps: [] });
   host.report(done);
   host.report(done);
-  const { facts: before } = host.context;
+  const { facts: before } = host.snapshot;
   runnerComes(host, '1', [...ofV1]);
-  expect(host.context.facts).toBe(before);
+  expect(host.snapshot.facts).toBe(before);
   // The same number of steps, one of which is different.
   const changed = [described('bios.set', 90), ...ofV1.slice(1)];
   runnerComes(host, '1', changed);
-  expect(host.context.facts).toMatchObject({ runnerSteps: changed, runnerVersion: '1' });
-  expect(host.context.facts.runnerStepsAt).toEqual(timestampFromMs(host.nowMs));
+  expect(host.snapshot.facts).toMatchObject({ runnerSteps: changed, runnerVersion: '1' });
+  expect(host.snapshot.facts.runnerStepsAt).toEqual(timestampFromMs(host.nowMs));
   runnerComes(host, '1', changed.slice(1));
-  expect(host.context.facts.runnerSteps).toEqual(changed.slice(1));
+  expect(host.snapshot.facts.runnerSteps).toEqual(changed.slice(1));
   runnerComes(host, '2', changed.slice(1));
-  expect(host.context.facts.runnerVersion).toBe('2');
+  expect(host.snapshot.facts.runnerVersion).toBe('2');
 });
 
 test('steps that have not begun are planned again from the new list; done ones stay done', () => {
@@ -144,9 +144,9 @@ test('steps that have not begun are planned again from the new list; done ones s
 
 test('the plan that was made before any runner spoke gives way to the first one’s list', () => {
   const host = manageable();
-  host.context = {
-    ...host.context,
-    facts: { ...host.context.facts, runnerSteps: [], runnerVersion: '' },
+  host.snapshot = {
+    ...host.snapshot,
+    facts: { ...host.snapshot.facts, runnerSteps: [], runnerVersion: '' },
   };
   host.request({ kind: 'clean', steps: [] });
   host.report(done);
@@ -208,7 +208,7 @@ test('a program that the fleet got since the clean began never comes behind the 
   const steps = [erase, ...checks, described('run.command', 0)];
   const host = manageable(steps);
   cleanToSecondBoot(host, steps);
-  host.context = { ...host.context, fleet: fleetWith('check') };
+  host.snapshot = { ...host.snapshot, fleet: fleetWith('check') };
   runnerComes(host, '2', steps);
   expect(runOf(host).runnerVersion).toBe('2');
   expect(pendingOf(host)).toContain('bios.check');
@@ -218,13 +218,13 @@ test('a program that the fleet got since the clean began never comes behind the 
 test('a program that the run has before it stays, as the run has it, and no other comes', () => {
   const steps = [described('bios.set', 200, true), erase, described('run.command', 0)];
   const host = manageable(steps);
-  host.context = { ...host.context, fleet: fleetWith('check') };
+  host.snapshot = { ...host.snapshot, fleet: fleetWith('check') };
   host.request({ kind: 'clean', steps: [] });
   host.report(done);
   host.report(done);
   const fleet = fleetWith('check', 'late');
   for (const own of fleet.ownCleanSteps) own.retries = 3;
-  host.context = { ...host.context, fleet };
+  host.snapshot = { ...host.snapshot, fleet };
   runnerComes(host, '2', [...steps, described('vendor.new', 20)]);
   const order = ['own.check', 'power.off', 'vendor.new', 'deploy.erase_devices'];
   expect(pendingOf(host).filter((name) => order.includes(name))).toEqual([

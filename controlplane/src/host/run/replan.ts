@@ -90,24 +90,24 @@ function isLacking(run: RunView, { steps }: agent.RunnerReady, wanted: string): 
 
 /** The pass as if this runner's list were the known one. */
 function withRunner(pass: Pass, { steps, runnerVersion }: agent.RunnerReady): Pass {
-  const facts = { ...pass.context.facts, runnerSteps: offered(steps), runnerVersion };
-  return { ...pass, context: { ...pass.context, facts } };
+  const facts = { ...pass.snapshot.facts, runnerSteps: offered(steps), runnerVersion };
+  return { ...pass, snapshot: { ...pass.snapshot, facts } };
 }
 
 /**
  * The command behind one of the site's own programs is checked above; the run has the rest of it.
  */
-function isMissing({ context }: Pick<PassView, 'context'>, step: StepView): boolean {
+function isMissing({ snapshot }: Pick<PassView, 'snapshot'>, step: StepView): boolean {
   const { name } = step;
   if (isEngineStep(name) || isOfTemplate(step)) return false;
-  return !knownSteps(context).some(({ description }) => description.name === name);
+  return !knownSteps(snapshot).some(({ description }) => description.name === name);
 }
 
 /** The same steps, with the new runner's descriptions. */
-function describedAnew({ context }: PassView, pending: readonly RunStep[]): RunStep[] {
-  const known = knownSteps(context);
+function describedAnew({ snapshot }: PassView, pending: readonly RunStep[]): RunStep[] {
+  const known = knownSteps(snapshot);
   return pending.map((step) => {
-    if (isStepOver(step) || isOfTemplate(step) || isMissing({ context }, step)) return step;
+    if (isStepOver(step) || isOfTemplate(step) || isMissing({ snapshot }, step)) return step;
     const { attempt, startTime, error } = step;
     const anew = newStep(known, { step: step.name, arguments: step.arguments });
     return { ...anew, attempt, error, ...(startTime === undefined ? {} : { startTime }) };
@@ -135,7 +135,7 @@ function plannedAnew(pass: PassView, run: RunView, pending: readonly RunStep[]):
   const end = pending.findLastIndex(({ name }) => name === engineSteps.inspectAgain);
   // Only the reading after a power cycle follows the final inspection.
   if (end === -1) return [...pending];
-  const known = knownSteps(pass.context);
+  const known = knownSteps(pass.snapshot);
   const done = new Set(run.steps.filter(isOver).map(calledStep));
   const own = new Map(pending.map((step) => [step.title, step]));
   const wanted = automaticSteps(pass).filter(({ step }) => {

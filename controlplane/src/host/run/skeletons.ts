@@ -68,7 +68,7 @@ export function deploySteps({ image, deploy }: DeployedRecord): RequestedStep[] 
 }
 
 function serviceSteps(pass: PassView, listed: readonly RequestedStep[]): RequestedStep[] {
-  const known = knownSteps(pass.context);
+  const known = knownSteps(pass.snapshot);
   const body = renderBody(RunKind.SERVICE, listed, known);
   if (!listed.some(({ step }) => needsRunner(step, known))) return body;
   return [

@@ -32,7 +32,7 @@ const forget: ConditionStep = {
   timeoutMs: () => undefined,
   waiting: { reason: 'agent', message: 'the agent has not yet dropped what it knows of the host' },
   begin: (pass) => {
-    pass.record.forgetting = pass.context.agentRegistered;
+    pass.record.forgetting = pass.snapshot.agentRegistered;
     if (pass.record.forgetting) pass.effects.push({ kind: 'forget' });
   },
   met: (pass) => !pass.record.forgetting,
@@ -54,7 +54,7 @@ const wait: ConditionStep = {
   timeoutMs: () => undefined,
   waiting: { reason: 'wait', message: 'the list of steps asks for a pause here' },
   needsNoAgent: true,
-  met: (pass, _run, step) => (pauseEndsMs(step) ?? 0) <= pass.context.nowMs,
+  met: (pass, _run, step) => (pauseEndsMs(step) ?? 0) <= pass.snapshot.nowMs,
 };
 
 const webhook: CallStep = { kind: 'call', timeoutMs: (timing) => timing.webhookTimeoutMs };

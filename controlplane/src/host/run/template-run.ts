@@ -17,12 +17,12 @@ export function startWorkflow(pass: Pass, request: WorkflowRequest, by: Actor): 
 
 /** The steps of a request's run; a plan shows the same. */
 export function workflowSteps(
-  pass: Pick<PassView, 'status' | 'context'>,
+  pass: Pick<PassView, 'status' | 'snapshot'>,
   { steps }: Pick<WorkflowRequest, 'steps'>,
 ): RunStep[] {
   const { state, poweredOn, dirty } = pass.status;
   // A provisioned host whose power was never observed counts as running.
   const isOnInUse = state === HostState.PROVISIONED && poweredOn !== false;
   const isDirty = state === HostState.MANAGEABLE && dirty;
-  return stepsOfWorkflow({ known: knownSteps(pass.context), isOnInUse, isDirty }, steps);
+  return stepsOfWorkflow({ known: knownSteps(pass.snapshot), isOnInUse, isDirty }, steps);
 }

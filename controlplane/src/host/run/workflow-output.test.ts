@@ -87,7 +87,11 @@ const url = 'https://hooks.example.org/done?token=secret';
 function calling(more: Parameters<typeof rendered>[2] = {}): Bench {
   const host = workable();
   const templates = { webhookUrls: ['https://hooks.example.org/'] };
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }), replica: 'r1' };
+  host.snapshot = {
+    ...host.snapshot,
+    fleet: create(FleetSpecSchema, { templates }),
+    replica: 'r1',
+  };
   startOn(host, [
     rendered('tell', 'webhook', { arguments: { url }, rerunClass: RerunClass.SAFE, ...more }),
   ]);
@@ -121,12 +125,16 @@ test('a webhook is in the record before it is called, and its answer moves the r
 test('a webhook is called once, and under the same id after a restart of its replica', () => {
   const host = workable();
   const templates = { webhookUrls: ['https://hooks.example.org/'] };
-  host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }), replica: 'r1' };
+  host.snapshot = {
+    ...host.snapshot,
+    fleet: create(FleetSpecSchema, { templates }),
+    replica: 'r1',
+  };
   const effects = startOn(host, [rendered('tell', 'webhook', { arguments: { url } })]);
   expect(callsIn(effects)).toEqual(['u1/2/0/1']);
   expect(callsIn(host.apply({ kind: 'written' }))).toEqual([]);
   expect(callsIn(host.apply({ kind: 'tick' }))).toEqual(['u1/2/0/1']);
-  host.context = { ...host.context, replica: 'r2' };
+  host.snapshot = { ...host.snapshot, replica: 'r2' };
   expect(callsIn(host.apply({ kind: 'tick' })), 'another replica is at it').toEqual([]);
   expect(callsIn(passTime(host, 120_000)), 'and may be gone').toEqual(['u1/2/0/1']);
 });
@@ -150,7 +158,7 @@ test('a call with an unknown result is repeated under its id, a failed one under
 test('a call times out although no agent is there; a late answer changes nothing', () => {
   const host = calling({ timeoutMs: 30_000, onTimeout: 'continue' });
   const { id } = host.record.call ?? { id: '' };
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
   passTime(host, 30_000);
   expect(told(host)).toEqual(['tell failed']);
   const before = host.record;
@@ -182,7 +190,7 @@ test.each([
 test('no webhook is called while a restored store is not accepted', () => {
   const host = calling();
   answer(host, { kind: 'transientError', message: 'connection reset' });
-  host.context = { ...host.context, restored: 'the store was restored' };
+  host.snapshot = { ...host.snapshot, restored: 'the store was restored' };
   expect(callsIn(passTime(host, 60_000))).toEqual([]);
   expect(runOf(host).waiting?.reason).toBe('restored');
 });

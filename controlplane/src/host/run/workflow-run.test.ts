@@ -432,8 +432,8 @@ test('L9: a hand-off whose journal is lost is held for a person', () => {
   startOn(host, [script('kexec', { handOff: true })]);
   bootNow(host);
   const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
-  const { session } = host.context;
-  if (session !== undefined) host.context = { ...host.context, session: { ...session, journal } };
+  const { session } = host.snapshot;
+  if (session !== undefined) host.snapshot = { ...host.snapshot, session: { ...session, journal } };
   const effects = host.apply({ kind: 'hello', journal, listed: [] });
   expect(effects.filter(({ kind }) => kind === 'send')).toEqual([]);
   expect(runOf(host).waiting?.reason).toBe('hold');
@@ -491,7 +491,7 @@ test('a hold says its reason, and a pause its time', () => {
 test('a hold with a time of its own ends by it, with no agent there', () => {
   const host = workable();
   startOn(host, [rendered('look', 'hold', { timeoutMs: 60_000, onTimeout: 'continue' })]);
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
   passTime(host, 60_000);
   expect(runOf(host).outcome).toBe(RunOutcome.SUCCEEDED);
   expect(told(host)).toEqual(['look failed']);

@@ -187,9 +187,9 @@ const bootIsOver: agent.Report['result'] = {
 
 function pass(host: Bench, ms: number): void {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) return;
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
 }
 
 /** More rounds than any run needs: each bad result adds a boot and the steps after it. */

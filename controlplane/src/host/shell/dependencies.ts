@@ -6,7 +6,7 @@ import type { AuditSink } from '../../audit/index.ts';
 import type { FleetView } from '../../fleet-view/index.ts';
 import type { StoreFollower } from '../../following/index.ts';
 import type { EngineTiming } from '../pass/timing.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 import type { CallWebhook } from '../pass/webhook-order.ts';
 import type { SessionRegistry } from './sessions.ts';
 
@@ -32,7 +32,7 @@ export interface HostsDependencies {
   /** Records which secret was sent for which operation. */
   readonly audit?: AuditSink;
   /** Named in certificates. */
-  readonly software?: HostContext['software'];
+  readonly software?: HostSnapshot['software'];
   readonly resyncIntervalMs: number;
   /** Names this replica; the same at each start where there can be only one. */
   readonly replicaId: ReplicaId;

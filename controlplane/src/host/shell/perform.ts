@@ -111,8 +111,8 @@ export class EffectPerformer {
 
   /** The store logs by itself that it is away. */
   #sendAfter(failure: unknown, hostId: HostId, operation: agent.Operation, attempt: number): void {
-    const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = this.#deps.timing;
-    const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key: operation.id });
+    const { retryDelayMs: firstMs, retryDelayMaxMs: delayMsMax } = this.#deps.timing;
+    const delayMs = backoffDelayMs({ attempt, firstMs, delayMsMax, key: operation.id });
     if (!isStoreUnavailable(failure)) {
       const fields = { host: hostId, operation: operation.id, delayMs };
       this.#deps.log.warn(fields, 'an operation is not sent yet; it is tried again', failure);

@@ -44,10 +44,10 @@ import {
   staleEtag,
 } from '../pass/pass-result.ts';
 import type {
-  HostContext,
   HostDecision,
   HostEvent,
   HostRequest,
+  HostSnapshot,
   ReportVerdict,
   Requester,
 } from '../pass/types.ts';
@@ -61,7 +61,7 @@ import { Limits } from './limits.ts';
 import { EffectPerformer, failedReport } from './perform.ts';
 import { type ServedObserver, StepProgress } from './progress.ts';
 import type { LiveSession } from './sessions.ts';
-import { gatherContext, mayHoldAddresses, reserveIdentity, takeAddresses } from './surroundings.ts';
+import { mayHoldAddresses, readHostSnapshot, reserveIdentity, takeAddresses } from './snapshot.ts';
 import { WaitLog } from './wait-log.ts';
 import { nextWakeMs } from './wake.ts';
 
@@ -156,13 +156,13 @@ export class Hosts {
 
   async explain(hostId: HostId): Promise<Explanation | undefined> {
     const more = { usual: await this.#usual.of(hostId), progress: this.progressOf(hostId) };
-    return this.consider(hostId, (record, context) => explainHost(record, context, more));
+    return this.consider(hostId, (record, snapshot) => explainHost(record, snapshot, more));
   }
 
   /** Computes a value from the same data that the host's next pass would use. Writes nothing. */
   async consider<T>(
     hostId: HostId,
-    of: (record: wire.HostRecord, context: HostContext) => T,
+    of: (record: wire.HostRecord, snapshot: HostSnapshot) => T,
   ): Promise<T | undefined> {
     const key = storeKey('hosts', hostId);
     const found = await readShared(this.#deps.store, wire.HostRecordSchema, key);
@@ -174,7 +174,7 @@ export class Hosts {
     const holdsAddresses = (kept: wire.HostRecord) => mayHoldAddresses(store, kept);
     const unknown = { identityOwners: new Map(), disksElsewhere: new Map() };
     const reading = { session, fleet, ...unknown, holdsAddresses };
-    return of(record, await gatherContext(this.#deps, record, reading));
+    return of(record, await readHostSnapshot(this.#deps, record, reading));
   }
 
   /** The usual durations of the host's runs and their steps. */
@@ -281,7 +281,12 @@ export class Hosts {
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
       this.#index.note(hostId, found.record, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
-      const { outcome, context } = await this.#decide(found.record, event, session, keptStatements);
+      const { outcome, snapshot } = await this.#decide(
+        found.record,
+        event,
+        session,
+        keptStatements,
+      );
       // A refusal decides nothing else: another replica's write that it read still needs a pass.
       if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
       const written = await this.#write(key, found.record, found.revision, outcome, event);
@@ -290,7 +295,7 @@ export class Hosts {
       }
       if (written.kind !== 'ok') continue;
       const { revision } = written;
-      if (revision !== found.revision) this.#waits.note(hostId, outcome.record, context);
+      if (revision !== found.revision) this.#waits.note(hostId, outcome.record, snapshot);
       this.#feed.noteDecision(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
     }
@@ -302,14 +307,14 @@ export class Hosts {
     event: HostEvent,
     session: LiveSession | undefined,
     keptStatements: ExistingStatements,
-  ): Promise<{ readonly outcome: HostDecision; readonly context: HostContext }> {
+  ): Promise<{ readonly outcome: HostDecision; readonly snapshot: HostSnapshot }> {
     const identityOwners = await reserveIdentity(this.#deps, record, event);
     const disksElsewhere = await noteDisks(this.#deps, record, event);
     const { fleet } = this.#limits;
     const holdsAddresses = (kept: wire.HostRecord) => takeAddresses(this.#deps, kept);
     const gathering = { session, fleet, identityOwners, disksElsewhere, holdsAddresses };
-    const context = { ...(await gatherContext(this.#deps, record, gathering)), keptStatements };
-    return { outcome: decideHost(record, event, context), context };
+    const snapshot = { ...(await readHostSnapshot(this.#deps, record, gathering)), keptStatements };
+    return { outcome: decideHost(record, event, snapshot), snapshot };
   }
 
   #session(record: wire.HostRecord): LiveSession | undefined {

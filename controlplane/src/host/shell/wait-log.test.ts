@@ -15,7 +15,7 @@ function recording() {
   });
   const waits = new WaitLog(log);
   const note = (host: Bench) =>
-    waits.note('h1', host.record, { ...host.context, nowMs: host.nowMs });
+    waits.note('h1', host.record, { ...host.snapshot, nowMs: host.nowMs });
   return { lines, note };
 }
 
@@ -35,7 +35,7 @@ test('a host that begins to wait writes one line, in the words that explain has'
   expect(lines, 'it moves').toEqual([]);
   host.report(silent);
   note(host);
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(lines).toMatchObject([
     { message: told.headline, fields: { host: 'hosts/h1', blocker: told.blocker } },
   ]);
@@ -54,7 +54,7 @@ test('a host that waits for the same again and again says so once, and a new wai
   }
   expect(lines).toHaveLength(1);
   host.report(verified());
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
   host.apply({ kind: 'tick' });
   note(host);
   expect(lines.at(-1)?.fields['blocker']).toBe('the agent of the rack');

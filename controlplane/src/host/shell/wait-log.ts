@@ -3,7 +3,7 @@ import type { HostId, store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { waitOf } from '../explain/explain.ts';
 import { activeRun } from '../pass/pass.ts';
-import type { HostContext } from '../pass/types.ts';
+import type { HostSnapshot } from '../pass/types.ts';
 
 /**
  * One line when a host begins a wait, and none while it continues: a run that repeatedly waits for
@@ -18,8 +18,8 @@ export class WaitLog {
   }
 
   /** Notes a host that was written. */
-  note(hostId: HostId, record: store.HostRecord, context: HostContext): void {
-    const { headline, blocker } = waitOf(record, context);
+  note(hostId: HostId, record: store.HostRecord, snapshot: HostSnapshot): void {
+    const { headline, blocker } = waitOf(record, snapshot);
     const { status } = record.host ?? {};
     if (blocker === '') {
       if (status === undefined || activeRun(status) === undefined) this.#logged.delete(hostId);

@@ -34,11 +34,11 @@ import { decideHost } from '../machine.ts';
 import { isBootStep } from '../pass/step-names.ts';
 import { defaultTiming } from '../pass/timing.ts';
 import type {
-  HostContext,
   HostDecision,
   HostEffect,
   HostEvent,
   HostRequest,
+  HostSnapshot,
 } from '../pass/types.ts';
 
 export const startMs = Date.UTC(2026, 0, 1);
@@ -65,7 +65,7 @@ export const nvmeDisk = create(StorageDeviceSchema, {
 export interface Bench {
   record: store.HostRecord;
   nowMs: number;
-  context: Omit<HostContext, 'nowMs'>;
+  snapshot: Omit<HostSnapshot, 'nowMs'>;
   /** Folds an event in; throws when it is refused. Returns the effects. */
   apply(event: HostEvent): readonly HostEffect[];
   /** Folds an event in and returns the outcome, without keeping it. */
@@ -110,7 +110,7 @@ export function bench(
     record: newHost(spec),
     nowMs: startMs,
     removed: false,
-    context: {
+    snapshot: {
       timing: defaultTiming,
       session: {
         journal: create(agent.JournalSchema, { id: 'j1', generation: 1n }),
@@ -136,7 +136,7 @@ export function bench(
       restored: undefined,
       quotaViews: [],
     },
-    try: (event) => decideHost(self.record, event, { ...self.context, nowMs: self.nowMs }),
+    try: (event) => decideHost(self.record, event, { ...self.snapshot, nowMs: self.nowMs }),
     apply: (event) => {
       const outcome = self.try(event);
       if (outcome.kind === 'refused') throw new Error(outcome.refusal.message);
@@ -144,8 +144,8 @@ export function bench(
       else self.removed = true;
       for (const effect of outcome.effects) {
         if (effect.kind !== 'facts') continue;
-        const facts = { ...self.context.facts, ...effect.facts };
-        self.context = { ...self.context, facts };
+        const facts = { ...self.snapshot.facts, ...effect.facts };
+        self.snapshot = { ...self.snapshot, facts };
       }
       return outcome.effects;
     },

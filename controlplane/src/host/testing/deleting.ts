@@ -63,14 +63,14 @@ export function switchingOff(request: typeof normal | typeof force): Bench {
 }
 
 export function agentLeaves(host: Bench): void {
-  host.context = { ...host.context, session: undefined };
+  host.snapshot = { ...host.snapshot, session: undefined };
 }
 
 export function pass(host: Bench, ms: number): readonly HostEffect[] {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session !== undefined) {
-    host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+    host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   }
   return host.apply({ kind: 'tick' });
 }

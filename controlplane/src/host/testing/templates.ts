@@ -71,7 +71,7 @@ export function workable(state: HostState = HostState.MANAGEABLE): Bench {
   host.report(verified());
   const clear = { name: bmcStep, destructive: false, rerunClass: RerunClass.SAFE };
   const agentSteps = [create(agent.StepDescriptionSchema, clear)];
-  host.context = { ...host.context, agentSteps };
+  host.snapshot = { ...host.snapshot, agentSteps };
   const status = statusOf(host);
   status.state = state;
   status.dirty = state !== HostState.AVAILABLE;
@@ -160,9 +160,9 @@ function outputOf(text: string, code: number) {
 /** Advances the clock; the agent was heard at the end. */
 export function passTime(host: Bench, ms: number) {
   host.nowMs += ms;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session !== undefined) {
-    host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+    host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   }
   return host.apply({ kind: 'tick' });
 }

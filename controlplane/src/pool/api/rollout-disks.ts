@@ -36,8 +36,8 @@ async function addDisksOf(
 ): Promise<void> {
   const kind = planned.kind === RunKind.REIMAGE ? 'reimage' : 'provision';
   const request = { kind, image: planned.toImage, deploy } as const;
-  const draft = await hosts.consider(idOf(planned.host), (record, context) => {
-    return planFor(record, context, request, undefined, { actor });
+  const draft = await hosts.consider(idOf(planned.host), (record, snapshot) => {
+    return planFor(record, snapshot, request, undefined, { actor });
   });
   if (draft === undefined || 'code' in draft) return;
   for (const device of draft.plan.devices) {

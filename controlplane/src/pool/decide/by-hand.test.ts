@@ -39,7 +39,7 @@ function heldByPool(status: { readonly state: HostState; readonly [field: string
   const step = (name: string, destructive: boolean) =>
     create(agent.StepDescriptionSchema, { name, destructive, rerunClass: RerunClass.SAFE });
   const runnerSteps = [step('bios.set', false), step('raid.remove', true)];
-  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.snapshot = { ...host.snapshot, facts: { ...host.snapshot.facts, runnerSteps } };
   return host;
 }
 

@@ -241,12 +241,12 @@ test.each(Object.entries(waits))(
   'a host that waits for the end of its %s past that of its window stays in service',
   (reason, wait) => {
     const host = fetching(bench().nowMs + hourMs);
-    const { context } = host;
-    host.context = { ...context, ...wait };
+    const { snapshot } = host;
+    host.snapshot = { ...snapshot, ...wait };
     host.report(done);
     expect(runOf(host)?.waiting?.reason).toBe(reason);
     host.nowMs += hourMs;
-    host.context = context;
+    host.snapshot = snapshot;
     host.apply({ kind: 'tick' });
     expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
     expect(host.record.pendingPower).toBeUndefined();
@@ -255,7 +255,7 @@ test.each(Object.entries(waits))(
 
 test('a host called off while a freeze keeps it in service is not switched at all', async () => {
   const host = fetching();
-  host.context = { ...host.context, freeze: frozen };
+  host.snapshot = { ...host.snapshot, freeze: frozen };
   host.report(done);
   expect(stepAt(host)).toBe('power.off');
   const paused = poolOf(host, (record) => changes['it is paused']?.(record, host));
@@ -274,7 +274,7 @@ function orphaned(): Bench {
   const host = fetching();
   write(host);
   expect(triedToDelete(host)).toContain('claimed by pools/p');
-  host.context = { ...host.context, session: undefined, agentSeenMs: host.nowMs };
+  host.snapshot = { ...host.snapshot, session: undefined, agentSeenMs: host.nowMs };
   host.nowMs += 24 * hourMs;
   host.apply({ kind: 'tick' });
   host.request({ kind: 'abort', reason: 'its rack has burnt' });

@@ -14,7 +14,7 @@ import {
 import type { PoolWait, Survey } from '../facts/pool-status.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
 import { isPinned, wantedBy } from '../facts/target.ts';
-import { GateCapacity } from './room.ts';
+import { GateCapacity } from './gate-capacity.ts';
 import { stopOf } from './stops.ts';
 import { survey } from './survey.ts';
 

@@ -1,6 +1,6 @@
 /**
- * One step of a pool: its members, the result of each slot, and who gets the next slot. Pure; two
- * replicas with the same data decide the same, and the record's compare-and-set lets one win.
+ * One pass over a pool: its members, the result of each slot, and who gets the next slot. Pure;
+ * two replicas with the same data decide the same, and the record's compare-and-set lets one win.
  *
  * Invariants:
  * 1. A slot is in the record before anything is requested of its host (R3). There are never more
@@ -31,12 +31,13 @@ import {
   gateTimes,
   noGate,
 } from './gate.ts';
-import { GateCapacity } from './room.ts';
+import { GateCapacity } from './gate-capacity.ts';
 import { foldSlots, healthDeadlineMs, newSlot, passGates, soakEndMs } from './slots.ts';
 import { failedOn, noteHalt } from './stops.ts';
 import { isSettled, nextOf, queueOf, SlotCapacity, survey } from './survey.ts';
 
-export interface PoolFacts {
+/** What one pass decides upon, besides the pool itself. */
+export interface PoolPassSnapshot {
   /** Every host of the store. */
   readonly hosts: readonly SeenHost[];
   /** The other pools that are not being deleted. */
@@ -65,19 +66,19 @@ export interface PoolDecision {
 }
 
 /** One reconcile of the pool. */
-export function decidePool(kept: wire.PoolRecord, facts: PoolFacts): PoolDecision {
+export function decidePool(kept: wire.PoolRecord, snapshot: PoolPassSnapshot): PoolDecision {
   const record = clone(wire.PoolRecordSchema, kept);
   const { pool } = record;
   if (pool === undefined) throw new Error('a pool record without pool is none of ours');
   pool.status ??= create(PoolStatusSchema);
   const { status } = pool;
-  const { nowMs, gate = noGate, registries = [] } = facts;
-  const hosts = new Map(facts.hosts.map((host) => [host.uid, host]));
+  const { nowMs, gate = noGate, registries = [] } = snapshot;
+  const hosts = new Map(snapshot.hosts.map((host) => [host.uid, host]));
   const draft: PoolDraft = { record, status, hosts, nowMs, registries, deployments: [] };
   const members = record.members.flatMap(({ hostUid }) => hosts.get(hostUid) ?? []);
-  foldResolved(record, status, facts.resolved, members, nowMs);
-  foldSlots(draft, facts.news);
-  const membership = membersOf(record, facts.hosts, facts.others);
+  foldResolved(record, status, snapshot.resolved, members, nowMs);
+  foldSlots(draft, snapshot.news);
+  const membership = membersOf(record, snapshot.hosts, snapshot.others);
   record.members = [...membership.members];
   healFailures(draft);
   const before = survey(record, hosts, nowMs);
@@ -100,7 +101,7 @@ export function decidePool(kept: wire.PoolRecord, facts: PoolFacts): PoolDecisio
 /** Hosts that are selected and not held, with the reason; for explanations. */
 export function contestedOf(
   record: wire.PoolRecord,
-  { hosts, others }: Pick<PoolFacts, 'hosts' | 'others'>,
+  { hosts, others }: Pick<PoolPassSnapshot, 'hosts' | 'others'>,
 ): Membership['contested'] {
   return membersOf(record, hosts, others).contested;
 }

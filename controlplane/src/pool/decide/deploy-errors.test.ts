@@ -94,7 +94,7 @@ test.each(rows)(
     expect(failureOf(host, run, second), 'until its power is as it was').toBeUndefined();
     while (host.record.operation?.operation !== undefined) host.report(done);
     expect(failureOf(host, run, second)).toMatchObject({ message, counted: !untouched });
-    const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
     expect(JSON.stringify(told.causes.map(({ text }) => text))).toContain(message);
     expect(told.unblock.join('; ')).toContain(advice);
   },
@@ -117,9 +117,9 @@ test('the pool keeps why a host is notProved as the control plane says, not the 
   const host = reimagedTo('deploy.await_image');
   const number = host.record.host?.status?.run?.number;
   host.nowMs += 21 * 60_000;
-  const { session } = host.context;
+  const { session } = host.snapshot;
   if (session === undefined) throw new Error('no session');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.snapshot = { ...host.snapshot, session: { ...session, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
   const { run } = host.record.host?.status ?? {};
   const ended = [run, ...host.record.finishedRuns].find((each) => each?.number === number);
@@ -158,7 +158,7 @@ test('a host that is notProved, and its pool, say why, and what is on the disk',
   expect(status?.faults[0]?.message).toContain(`to the end; on the disk: the whole of ${second}`);
   expect(status?.image).toBe(second);
   expect(failureOf(host, run, second)).toMatchObject({ counted: true });
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
   expect(told.unblock[0]).toContain('look at the console of hosts/h1');
   expect(told.unblock.at(-1)).toContain(`rackwright host reimage h1 ${second}`);
 });

@@ -24,7 +24,7 @@ import { inShort, truncate } from './slot-text.ts';
  * longer pauses: each attempt takes a host in service out for a while.
  */
 const retryPauseMs = 5 * 60_000;
-const retryPauseMsMax = 24 * 3_600_000;
+const retryDelayMsMax = 24 * 3_600_000;
 /** After this many attempts a host counts as failed, and nothing waits for it until it is tried. */
 export const attemptsMany = 3;
 /** The newest failures have longer texts: a pool's record must have room for one of most hosts. */
@@ -47,7 +47,7 @@ export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: 
   const before = record.failures.find((each) => each.hostUid === slot.hostUid);
   const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
   const isGate = slot.state === GATE;
-  const pauseMs = Math.min(retryPauseMsMax, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
+  const pauseMs = Math.min(retryDelayMsMax, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
   // Only a run that has written the complete image, and was not recorded, may still become a
   // deployment.
   const isFirst = slot.deployedTime !== undefined;

@@ -77,7 +77,7 @@ function fold(
   call.attempts += 1;
   const key = keyOf(record, call);
   const { attempts: attempt } = call;
-  const backOff = { attempt, firstMs: pauseFirstMs, longestMs: pauseMsMax, key };
+  const backOff = { attempt, firstMs: pauseFirstMs, delayMsMax: pauseMsMax, key };
   call.notBefore = timestampFromMs(nowMs + backoffDelayMs(backOff));
   // After an unknown result the question stays the same.
   if (answer.kind !== 'transientError') call.number += 1;

@@ -42,7 +42,7 @@ import { ledgerEntryOf } from '../facts/written-run.ts';
 import { digestInImage } from '../policy/image-name.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, whatGateWants } from './gate.ts';
-import type { GateCapacity } from './room.ts';
+import type { GateCapacity } from './gate-capacity.ts';
 import { inShort, truncate } from './slot-text.ts';
 import { stopOf } from './stops.ts';
 

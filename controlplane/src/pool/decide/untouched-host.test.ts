@@ -128,7 +128,7 @@ test('a host in use is out as well while a person has work done on it in the run
   const host = inUse();
   const known = { name: 'bios.set', rerunClass: RerunClass.SAFE };
   const runnerSteps = [create(agent.StepDescriptionSchema, known)];
-  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.snapshot = { ...host.snapshot, facts: { ...host.snapshot.facts, runnerSteps } };
   const steps = [{ step: 'bios.set', arguments: {} }];
   host.apply({ kind: 'request', request: { kind: 'service', steps }, by: ofPool });
   for (let at = stepAt(host); at !== 'bios.set'; at = stepAt(host)) advance(host, at);

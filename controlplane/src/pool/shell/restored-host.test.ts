@@ -45,10 +45,10 @@ function kept(state: HostState, claimedBy?: string): Bench {
 
 /** The store is restored to this, and a person accepts the loss. */
 function restore(host: Bench): Bench {
-  host.context = { ...host.context, restored: 'the store was restored' };
+  host.snapshot = { ...host.snapshot, restored: 'the store was restored' };
   host.apply({ kind: 'tick' });
-  host.context = { ...host.context, restored: undefined };
-  const journal = host.context.session?.journal;
+  host.snapshot = { ...host.snapshot, restored: undefined };
+  const journal = host.snapshot.session?.journal;
   if (journal === undefined) throw new Error('the agent is connected');
   host.apply({ kind: 'hello', journal, listed: [], grants: [] });
   return host;
@@ -89,7 +89,7 @@ describe.each([
 
   test('says so, and who looks sets it going', () => {
     const host = restore(kept(state, 'pools/p'));
-    const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    const told = explainHost(host.record, { ...host.snapshot, nowMs: host.nowMs });
     expect(told.headline).toContain(lookFirst);
     expect(told.unblock.join()).toMatch(/host retry h1.*take it out of what that selects/);
     expect(asks(host, 'user:ann', { kind: 'retry' })).toBe('accepted');

@@ -40,9 +40,9 @@ import {
   parseWorkflowRunName,
   presentRunOf,
   presentWorkflow,
+  type ReconciledWorkflow,
   runWorkflow,
   type WorkflowId,
-  type WorkflowSnapshot,
   withRequester,
 } from '../index.ts';
 import { readTemplateDigest } from '../templates/index.ts';
@@ -155,7 +155,7 @@ async function updateWorkflow(
   }
   const id = requireWorkflowName(wanted.name, 'workflow.name');
   const templateDigest = await readTemplateDigest(deps.store, id.templateId);
-  const change = ({ record, revision }: WorkflowSnapshot) => {
+  const change = ({ record, revision }: ReconciledWorkflow) => {
     checkEtag(deps.store, wanted.etag, revision, wanted.name);
     return updated({ ...deps, templateDigest }, record, request, wanted);
   };
@@ -215,7 +215,7 @@ async function getRun(deps: RpcDependencies, name: string): Promise<WorkflowRun>
 async function shown(
   deps: RpcDependencies,
   id: WorkflowId,
-  kept: WorkflowSnapshot,
+  kept: ReconciledWorkflow,
 ): Promise<Workflow> {
   const key = storeKey('hosts', id.hostId);
   const host = await readRecord(deps.store, wire.HostRecordSchema, key);
@@ -225,7 +225,7 @@ async function shown(
 async function present(
   deps: RpcDependencies,
   id: WorkflowId,
-  { record, revision }: WorkflowSnapshot,
+  { record, revision }: ReconciledWorkflow,
   host: wire.HostRecord | undefined,
 ): Promise<Workflow> {
   const workflow = await presentWorkflow(deps, id, record, host);

@@ -7,7 +7,7 @@
  */
 import { parsedJson, type WebClient, type WebLimits } from '@rackwright/platform';
 import type { LoginSettings } from '../config-file.ts';
-import { InterruptedError, NotReached, SignInNeeded, UsageError } from '../failure.ts';
+import { InterruptedError, ServerUnreachable, SignInNeeded, UsageError } from '../failure.ts';
 import { clean } from '../output/text.ts';
 
 const answerBytesMax = 256 * 1_024;
@@ -189,7 +189,7 @@ async function ask(
   if (signal.aborted) throw new InterruptedError('not signed in');
   if (outcome.kind !== 'answered') {
     const why = 'message' in outcome ? outcome.message : outcome.kind;
-    throw new NotReached(`the identity provider ${settings.issuer} does not answer: ${why}`);
+    throw new ServerUnreachable(`the identity provider ${settings.issuer} does not answer: ${why}`);
   }
   return { status: outcome.status, body: await jsonOf(outcome.body, url) };
 }

@@ -18,18 +18,18 @@ export function refusalOfImage(pass: PassView, run: RunView, step: StepView): st
   const found = commandImage(pass, step);
   if (found?.kind === 'refused') return found.problem;
   return (
-    reachProblem(pass.context.fleet?.templates, { step: step.name, arguments: step.arguments }) ??
+    reachProblem(pass.snapshot.fleet?.templates, { step: step.name, arguments: step.arguments }) ??
     missingSecret(step.arguments, credentialVersions(pass))
   );
 }
 
 function commandImage(pass: PassView, step: StepView) {
   if (step.name !== commandStep) return undefined;
-  const { templates, internalAddresses } = pass.context.fleet ?? {};
+  const { templates, internalAddresses } = pass.snapshot.fleet ?? {};
   return commandImageOf(step, templates, credentialVersions(pass), internalAddresses);
 }
 
 /** The versions of the credentials that the fleet names for templates and registries. */
-export function credentialVersions({ context }: PassView): ReadonlyMap<CredentialName, bigint> {
-  return context.registryCredentials ?? new Map<CredentialName, bigint>();
+export function credentialVersions({ snapshot }: PassView): ReadonlyMap<CredentialName, bigint> {
+  return snapshot.registryCredentials ?? new Map<CredentialName, bigint>();
 }

@@ -36,7 +36,7 @@ export const runnerStep: OperationStep = {
   complete: (pass, run, step, result) =>
     isErasure(step.name) ? certifyErasure(pass, run, step, result.evidence) : undefined,
   leftMs: (pass, run) => {
-    const { cleanStepTimeoutMs } = pass.context.timing;
+    const { cleanStepTimeoutMs } = pass.snapshot.timing;
     const { devicePlan, diskSpeeds } = pass.record;
     const step = currentStep(run);
     const name = step?.name ?? '';
@@ -55,7 +55,7 @@ export const verifyErased: OperationStep = {
     readTimeoutMs(
       pass.record.diskSpeeds,
       plansToProve(pass, run),
-      pass.context.timing.cleanStepTimeoutMs,
+      pass.snapshot.timing.cleanStepTimeoutMs,
     ),
 };
 
@@ -91,7 +91,7 @@ function runStep(
     bootOperationId: bootOperationId(pass, run),
     runnerSession: runnerSession(pass, run),
     devices: devicesOf(pass, run, step),
-    challengeSeed: checked?.challengeSeed ?? challengeSeed(pass.context.incarnation, id),
+    challengeSeed: checked?.challengeSeed ?? challengeSeed(pass.snapshot.incarnation, id),
     allowUnprovenIdentity: pass.spec.cleaning?.allowUnprovenIdentity ?? false,
     allowDiskless: pass.spec.cleaning?.allowDiskless ?? false,
     ...(step.handOff ? { handOff: true } : {}),

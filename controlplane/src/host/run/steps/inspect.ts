@@ -37,7 +37,8 @@ export const inspect: OperationStep = {
       bootMedia: pass.spec.cleaning?.bootMedia ?? [],
     }),
   }),
-  leftMs: ({ spec, context }) => inspectTimeoutMs(spec.cleaning, operationTimeout(context.timing)),
+  leftMs: ({ spec, snapshot }) =>
+    inspectTimeoutMs(spec.cleaning, operationTimeout(snapshot.timing)),
   complete: (pass, run, _step, result) => {
     const inventory = result.observations?.inventory;
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
@@ -67,7 +68,7 @@ function keepInventory(pass: Pass, inventory: Inventory): RunFailure | undefined
     );
   }
   noteElsewhere(pass, inventory);
-  const { inventory: before } = pass.context.facts;
+  const { inventory: before } = pass.snapshot.facts;
   const whole = withEarlierNeighbors(before, inventory, inventoryBytesMax);
   settleHardware(pass, whole);
   pass.effects.push({ kind: 'facts', facts: { inventory: whole } });

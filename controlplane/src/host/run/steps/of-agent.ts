@@ -39,8 +39,8 @@ export const awaitImage: OperationStep = { ...deployStepOfAgent, leftMs: proofLe
 export const outOfBandStep: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
-  leftMs: ({ context }, run) => {
-    return patienceMs[currentStep(run)?.name ?? ''] ?? operationTimeout(context.timing);
+  leftMs: ({ snapshot }, run) => {
+    return patienceMs[currentStep(run)?.name ?? ''] ?? operationTimeout(snapshot.timing);
   },
   operation: (pass, _run, step, { checkOf }) => ({
     case: 'runStep',
@@ -98,7 +98,7 @@ export function deploymentFor(pass: PassView, run: RunView, step: StepView) {
   const found = deploymentOf(pass, run);
   if (found.kind === 'refused') return {};
   const { deployment } = found;
-  const { timing } = pass.context;
+  const { timing } = pass.snapshot;
   if (queueTimeoutMs(step, timing) === 0) return { deployment };
   return { deployment, turnTimeout: durationFromMs(timing.imageTimeoutMs) };
 }

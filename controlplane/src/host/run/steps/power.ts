@@ -162,8 +162,8 @@ export function whyNoRunner(pass: PassView, run: RunView): string | undefined {
   );
 }
 
-export function bmcAccess({ spec, status, context }: PassView): agent.BmcAccess {
-  return accessTo(spec.bmc, status.bmcIdentity, context.credentialVersion ?? 0n);
+export function bmcAccess({ spec, status, snapshot }: PassView): agent.BmcAccess {
+  return accessTo(spec.bmc, status.bmcIdentity, snapshot.credentialVersion ?? 0n);
 }
 
 function setPower(pass: PassView, { on }: { readonly on: boolean }): agent.SetPower {

@@ -12,8 +12,8 @@ import { errorText } from '@rackwright/platform';
 import type { CommandIo } from '../../command-io.ts';
 import {
   exitCodes,
+  GoalUnreachable,
   InterruptedError,
-  NeverReached,
   NotAllDone,
   UsageError,
   WaitedTooLong,
@@ -120,7 +120,7 @@ async function outcomeOf(work: BulkWork, { name, ...host }: Host): Promise<Outco
 /** Undefined: it is no matter of one host. */
 function resultOf(error: unknown): Result | undefined {
   if (error instanceof WorkFailed) return 'failed';
-  if (error instanceof NeverReached) return 'stuck';
+  if (error instanceof GoalUnreachable) return 'stuck';
   if (error instanceof WaitedTooLong) return 'late';
   if (error instanceof InterruptedError) return 'not asked';
   if (error instanceof ApiFailure)

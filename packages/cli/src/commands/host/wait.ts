@@ -10,7 +10,7 @@ import {
 import type { Clock } from '@rackwright/platform';
 import { createClient } from '@rackwright/rpc';
 import type { CommandIo } from '../../command-io.ts';
-import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
+import { GoalUnreachable, WaitedTooLong, WorkFailed } from '../../failure.ts';
 import { type WorkProgress, workOf } from '../../output/progress.ts';
 import type { Connection } from '../../settings.ts';
 import { type ProgressView, progressView } from '../frame/progress.ts';
@@ -153,7 +153,7 @@ function settle(host: Host, target: HostTarget, verdict: TargetProgress): Host {
     case 'stuck': {
       const wanted =
         target.kind === 'run' ? `${target.name} has not ended` : `it is not ${target.until}`;
-      throw new NeverReached(`${name}: ${wanted}: ${verdict.why}; ${hintFor(name)}`);
+      throw new GoalUnreachable(`${name}: ${wanted}: ${verdict.why}; ${hintFor(name)}`);
     }
     case 'open':
     case 'passed':

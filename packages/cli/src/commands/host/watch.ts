@@ -11,7 +11,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import type { CliContext, CommandIo } from '../../command-io.ts';
-import { NeverReached, UsageError } from '../../failure.ts';
+import { GoalUnreachable, UsageError } from '../../failure.ts';
 import { resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { changeText } from '../../output/host.ts';
 import { isForPrograms, printEvent, printLines } from '../../output/show.ts';
@@ -120,7 +120,7 @@ function isOver(watch: Watch, event: WatchHostsResponse): boolean {
   const verdict = verdictOf({ kind: 'state', until: flags.until }, host, { isDeleted: deleted });
   if (verdict.kind !== 'stuck' || deleted) return verdict.kind === 'reached';
   const hint = hintFor(host.name);
-  throw new NeverReached(`${host.name} is not ${flags.until}: ${verdict.why}; ${hint}`);
+  throw new GoalUnreachable(`${host.name} is not ${flags.until}: ${verdict.why}; ${hint}`);
 }
 
 /** All present hosts have been sent: says when the watched one was not among them. */

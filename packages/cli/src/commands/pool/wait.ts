@@ -6,7 +6,7 @@ import {
   poolCondition,
 } from '@rackwright/messages';
 import type { CommandIo } from '../../command-io.ts';
-import { NeverReached } from '../../failure.ts';
+import { GoalUnreachable } from '../../failure.ts';
 import { poolLine } from '../../output/pool.ts';
 import type { WorkProgress } from '../../output/progress.ts';
 import { progressView } from '../frame/progress.ts';
@@ -41,7 +41,7 @@ export async function poolDone(
       (position, options) => pools.watchPools({ name, position }, options),
       ({ kind, pool }) => {
         if (pool === undefined) return false;
-        if (kind === Kind.DELETED) throw new NeverReached(`${name} was deleted`);
+        if (kind === Kind.DELETED) throw new GoalUnreachable(`${name} was deleted`);
         seen = pool;
         view.show(see);
         return isDone(pool, explain);
@@ -58,7 +58,7 @@ function isDone(pool: Pool, explain: string): boolean {
   const { name, status } = pool;
   if (isPoolBecause(status, 'UpToDate', 'WaitingForApproval', 'Paused')) {
     const message = poolCondition(status, 'UpToDate')?.message ?? '';
-    throw new NeverReached(`${name} waits for a person: ${message}; ${explain}`);
+    throw new GoalUnreachable(`${name} waits for a person: ${message}; ${explain}`);
   }
   return isCurrent(pool);
 }

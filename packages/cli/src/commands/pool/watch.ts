@@ -9,7 +9,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import type { CliContext, CommandIo } from '../../command-io.ts';
-import { NeverReached, UsageError } from '../../failure.ts';
+import { GoalUnreachable, UsageError } from '../../failure.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';
 import { poolLine } from '../../output/pool.ts';
 import { isForPrograms, printEvent, printLines } from '../../output/show.ts';
@@ -106,10 +106,10 @@ function lateText({ flags, name, lastLines }: Watch): string {
 export function isCurrent({ name, status }: Pool): boolean {
   const upToDate = poolCondition(status, 'UpToDate');
   const isHalted = isPoolBecause(status, 'UpToDate', 'Halted');
-  if (isHalted) throw new NeverReached(`${name}: ${upToDate?.message}`);
+  if (isHalted) throw new GoalUnreachable(`${name}: ${upToDate?.message}`);
   if (upToDate?.status !== true) return false;
   const { rolledBackFrom = '', target } = status ?? {};
   if (rolledBackFrom === '') return true;
   const back = `back from ${rolledBackFrom}, on which hosts failed`;
-  throw new NeverReached(`${name}: its hosts are on ${target?.image}: the pool went ${back}`);
+  throw new GoalUnreachable(`${name}: its hosts are on ${target?.image}: the pool went ${back}`);
 }

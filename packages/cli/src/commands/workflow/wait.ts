@@ -1,7 +1,7 @@
 /** `--wait` of workflows: until the requested run has ended. */
 import { type Workflow, type WorkflowRun, WorkflowRunState } from '@rackwright/messages';
 import type { CommandIo } from '../../command-io.ts';
-import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
+import { GoalUnreachable, WaitedTooLong, WorkFailed } from '../../failure.ts';
 import { enumName } from '../../output/enum-name.ts';
 import type { WorkProgress } from '../../output/progress.ts';
 import { pause } from '../frame/pause.ts';
@@ -44,7 +44,7 @@ export async function workflowDone(
       }
       const stuck = run.run?.waiting ?? waiting;
       if (waitsForPerson.has(stuck?.reason ?? '')) {
-        throw new NeverReached(`${name} waits for a person: ${stuck?.message}; ${explain}`);
+        throw new GoalUnreachable(`${name} waits for a person: ${stuck?.message}; ${explain}`);
       }
       if (timeout !== undefined && clock.nowMs() - beganMs > timeout * 1_000) {
         throw new WaitedTooLong(`waited ${timeout} s for ${name}; it goes on; ${explain}`);

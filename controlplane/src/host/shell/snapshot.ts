@@ -1,4 +1,4 @@
-/** Reads the immutable context in which one step is decided. */
+/** Reads the snapshot that one pass over a host decides upon. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { meaningfulUuid } from '@rackwright/erasure';
@@ -37,10 +37,10 @@ import { activeRun } from '../pass/pass.ts';
 import type {
   Brake,
   FreezeInForce,
-  HostContext,
   HostEvent,
+  HostSnapshot,
   LeaseBrakeKind,
-  SessionContext,
+  SessionSnapshot,
 } from '../pass/types.ts';
 import { sessionHintMs } from './agent-away.ts';
 import type { HostsDependencies } from './dependencies.ts';
@@ -50,7 +50,7 @@ import type { LiveSession } from './sessions.ts';
 const nothing: ReadonlySet<string> = new Set();
 
 /** The parts of the context that the caller provides. */
-export interface Gathering {
+export interface HostSnapshotParts {
   readonly session: LiveSession | undefined;
   readonly fleet: wire.FleetRecord | undefined;
   /** By the identities in an event; empty without an event. */
@@ -71,13 +71,13 @@ const notHeld: AddressClaim = { holds: false, fencedBy: [] };
 const held: AddressClaim = { holds: true, fencedBy: [] };
 
 /** Writes nothing itself. */
-export async function gatherContext(
+export async function readHostSnapshot(
   deps: Pick<HostsDependencies, 'clock' | 'replicaId' | 'timing' | 'software'> & {
     readonly store: ReadableStore;
   },
   record: wire.HostRecord,
-  { session, fleet, identityOwners, disksElsewhere, holdsAddresses }: Gathering,
-): Promise<HostContext> {
+  { session, fleet, identityOwners, disksElsewhere, holdsAddresses }: HostSnapshotParts,
+): Promise<HostSnapshot> {
   const { store } = deps;
   const { host } = record;
   const { uid = '', name, spec } = host ?? {};
@@ -95,7 +95,7 @@ export async function gatherContext(
   return {
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
-    session: isLatest(session, rack, deps.replicaId) ? sessionContext(session, record) : undefined,
+    session: isLatest(session, rack, deps.replicaId) ? sessionSnapshot(session, record) : undefined,
     sessionElsewhere: isElsewhere(deps, rack),
     ...ofRack(rack),
     credentialVersion,
@@ -158,7 +158,7 @@ function factsOf(hostUid: HostUid, kept: wire.HostFacts | undefined): wire.HostF
 /** An agent whose key was revoked may still be working, and has everything to forget. */
 function joined(
   rack: wire.RackRecord | undefined,
-): Pick<HostContext, 'agentRegistered' | 'agentRevoked'> {
+): Pick<HostSnapshot, 'agentRegistered' | 'agentRevoked'> {
   const { agentPublicKey = new Uint8Array(), revokedKeys = [] } = rack ?? {};
   const agentRevoked = agentPublicKey.length === 0 && revokedKeys.length > 0;
   return { agentRegistered: agentPublicKey.length > 0 || agentRevoked, agentRevoked };
@@ -308,7 +308,7 @@ function startsNothingNow(record: wire.HostRecord): boolean {
   return status !== undefined && activeRun(status) !== undefined;
 }
 
-function sessionContext(session: LiveSession, record: wire.HostRecord): SessionContext {
+function sessionSnapshot(session: LiveSession, record: wire.HostRecord): SessionSnapshot {
   return {
     journal: session.journal,
     lastMessageMs: session.lastMessageMs(),

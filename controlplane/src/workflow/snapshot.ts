@@ -10,23 +10,23 @@ import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
 import { orUnavailable, type RecordReader, readableOnce, readShared } from '../records/index.ts';
 import { hasSlot } from './batch-rules.ts';
-import { type DecisionContext, presentRun } from './decide.ts';
+import { presentRun, type WorkflowSnapshot } from './decide.ts';
 import { batchKey, type WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
 import { readTemplate } from './templates/index.ts';
 
 /** The dependencies of reading them. */
-export interface SurroundingsSource extends RecordReader {
+export interface WorkflowSnapshotSource extends RecordReader {
   readonly store: StateStore;
   readonly clock: { nowMs(): number };
 }
 
-export async function gatherSurroundings(
-  deps: SurroundingsSource,
+export async function readWorkflowSnapshot(
+  deps: WorkflowSnapshotSource,
   record: wire.WorkflowRecord,
   id: WorkflowId,
-): Promise<DecisionContext & { readonly hostRevision: number }> {
+): Promise<WorkflowSnapshot & { readonly hostRevision: number }> {
   const { store } = deps;
   // The owner first: a new one of the same name is a different one, by its uid.
   const ownerGone = await isOwnerGone(store, record);
@@ -68,7 +68,7 @@ function withPlan(
 }
 
 function planOf(
-  source: Pick<SurroundingsSource, 'store'>,
+  source: Pick<WorkflowSnapshotSource, 'store'>,
   hostUid: HostUid,
   hash: string,
 ): Promise<wire.PlanRecord | undefined> {
