@@ -212,13 +212,14 @@ function startWanted(pass: Pass): boolean {
   if (status.deletion !== undefined) return driveDeletion(pass);
   if (holdOf(pass, HoldScope.WORK) !== undefined) return false;
   if (record.pendingPower !== undefined && holdOf(pass, HoldScope.POWER) === undefined) {
-    if (noteMissingNeeds(pass)) return false;
+    if (noteMissingNeeds(pass) === 'missing') return false;
     if (startPower(pass, record.pendingPower)) return true;
   }
   const kind = wantedRun(pass);
-  if (holdForReview(pass, kind)) return false;
+  if (holdForReview(pass, kind) === 'held') return false;
   if (kind === undefined || !mayRetryGoal(pass)) return endRunnerStay(pass) || enforcePower(pass);
-  if (noteMissingNeeds(pass) || !countGoalRun(pass)) return false;
+  if (noteMissingNeeds(pass) === 'missing') return false;
+  if (countGoalRun(pass) === 'givenUp') return false;
   startRun(pass, kind, actors.goal);
   takeOver(pass, status.run as Run);
   recordCause(pass, actors.system, `${runName(status.run as Run)} started towards the goal`);

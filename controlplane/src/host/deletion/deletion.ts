@@ -166,13 +166,15 @@ export function driveDeletion(pass: Pass): boolean {
     return true;
   }
   const first = runBeforeRemoval(pass);
-  if (holdForReview(pass, first ?? RunKind.DELETE) || !mayRetryGoal(pass)) return false;
+  if (holdForReview(pass, first ?? RunKind.DELETE) === 'held') return false;
+  if (!mayRetryGoal(pass)) return false;
   if (first === undefined) {
     if (whyNotRemoved(pass) !== undefined) return false;
     startStage(pass);
     return true;
   }
-  if (holdOnDeletion(pass) !== undefined || noteMissingNeeds(pass)) return false;
+  if (holdOnDeletion(pass) !== undefined) return false;
+  if (noteMissingNeeds(pass) === 'missing') return false;
   startStage(pass);
   recordCause(pass, actors.system, `${runName(status.run as Run)} started towards the deletion`);
   return true;

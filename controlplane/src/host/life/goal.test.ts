@@ -227,9 +227,9 @@ test('after a restored store nobody is booted or erased before a person has look
     [undefined, false],
   ] as const) {
     const pass = passOf(restored);
-    expect(holdForReview(pass, kind)).toBe(waits);
+    expect(holdForReview(pass, kind)).toBe(waits ? 'held' : 'free');
     expect(pass.status.backoff?.lookFirst ?? false).toBe(waits);
-    expect(holdForReview(passOf(), kind)).toBe(false);
+    expect(holdForReview(passOf(), kind)).toBe('free');
   }
 });
 
@@ -237,23 +237,23 @@ test('a missing requirement of runs is a fault while it is missing, since it was
   const lacks = (snapshot: Partial<HostSnapshot>, ...types: string[]) => {
     const faults = types.map((type) => fault(type, nowMs - 1_000));
     const pass = passOf({ status: { faults }, snapshot });
-    const isMissing = noteMissingNeeds(pass);
+    const needs = noteMissingNeeds(pass);
     const left = pass.status.faults.map(({ type, since }) => [
       type,
       since === undefined ? undefined : nowMs - timestampMs(since),
     ]);
-    return { isMissing, left };
+    return { needs, left };
   };
   const others = { hasReservations: false };
   const noCredential = { credentialVersion: undefined };
-  expect(lacks(others)).toEqual({ isMissing: true, left: [['notUnique', 0]] });
-  expect(lacks(noCredential)).toEqual({ isMissing: true, left: [['noCredential', 0]] });
+  expect(lacks(others)).toEqual({ needs: 'missing', left: [['notUnique', 0]] });
+  expect(lacks(noCredential)).toEqual({ needs: 'missing', left: [['noCredential', 0]] });
   expect(lacks(others, 'notUnique').left).toEqual([['notUnique', 1_000]]);
   expect(lacks(noCredential, 'noCredential').left).toEqual([['noCredential', 1_000]]);
   expect(lacks(noCredential, 'notUnique').left).toEqual([['noCredential', 0]]);
   expect(lacks({ ...others, ...noCredential }, 'noCredential').left).toEqual([['notUnique', 0]]);
   const well = lacks({}, 'notUnique', 'powerFailed', 'noCredential');
-  expect(well).toEqual({ isMissing: false, left: [['powerFailed', 1_000]] });
+  expect(well).toEqual({ needs: 'complete', left: [['powerFailed', 1_000]] });
 });
 
 test('a missing credential is reported by its name, if the host names one', () => {

@@ -53,14 +53,13 @@ export function isRetryDue(pass: PassView): boolean {
 
 /**
  * Sets the fault for the first thing that runs need and the host does not have: its unique values,
- * or else its credential. Clears the other such faults. True: something is missing, and the host
- * gets no orders.
+ * or else its credential. Clears the other such faults. `missing`: the host gets no orders.
  */
-export function noteMissingNeeds(pass: Pass): boolean {
+export function noteMissingNeeds(pass: Pass): 'complete' | 'missing' {
   const need = missingNeedOf(pass);
   for (const type of needFaults) if (type !== need?.type) clearFault(pass, type);
   if (need !== undefined) setFault(pass, need.type, need.message);
-  return need !== undefined;
+  return need === undefined ? 'complete' : 'missing';
 }
 
 const needFaults = ['notUnique', 'noCredential'] as const satisfies HostFault[];
@@ -160,9 +159,11 @@ const reviewed: ReadonlySet<RunKind | undefined> = new Set([
  * Whether the next run of the goal or of a deletion waits until a person has checked
  * (`restored.ts`, G3): shown as a given-up goal, regardless of other attempts.
  */
-export function holdForReview({ record, status }: Pass, kind: RunKind | undefined): boolean {
-  if (record.lookFirstSince === undefined) return false;
-  if (!reviewed.has(kind)) return false;
+export function holdForReview(
+  { record, status }: Pass,
+  kind: RunKind | undefined,
+): 'held' | 'free' {
+  if (record.lookFirstSince === undefined || !reviewed.has(kind)) return 'free';
   if (status.backoff?.lookFirst !== true) {
     status.backoff = create(GoalBackoffSchema, {
       givenUp: GivenUpCause.REVIEW,
@@ -170,15 +171,14 @@ export function holdForReview({ record, status }: Pass, kind: RunKind | undefine
       lookFirst: true,
     });
   }
-  return true;
+  return 'held';
 }
 
 /**
- * Counts a run that the goal is about to start. False: too many began lately, and the goal is not
- * reached or does not last. A person must find the cause: the goal is given up, because each clean
- * wears the disks.
+ * Counts a run that the goal is about to start. `givenUp`: too many began lately, and the goal is
+ * not reached or does not last. A person must find the cause, because each clean wears the disks.
  */
-export function countGoalRun(pass: Pass): boolean {
+export function countGoalRun(pass: Pass): 'counted' | 'givenUp' {
   const { record, status, snapshot } = pass;
   const { goalRunsMax, goalRunsWithinMs } = snapshot.timing;
   const known = record.goalRuns;
@@ -194,11 +194,11 @@ export function countGoalRun(pass: Pass): boolean {
     });
     delete record.goalRuns;
     noteCredential(pass);
-    return false;
+    return 'givenUp';
   }
   const since = isNew ? timeNow(pass) : known?.since;
   record.goalRuns = create(store.GoalRunsSchema, { ...(since && { since }), count: count + 1 });
-  return true;
+  return 'counted';
 }
 
 /** The credential at the goal's failure: a different one permits another attempt at once. */

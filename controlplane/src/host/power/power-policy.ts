@@ -82,7 +82,8 @@ export function enforcePower(pass: Pass): boolean {
   const { record, snapshot } = pass;
   const wanted = neededSwitch(pass);
   if (wanted === undefined || !enforces(pass)) return false;
-  if (obstacleTo(pass, wanted) !== undefined || noteMissingNeeds(pass)) return false;
+  if (obstacleTo(pass, wanted) !== undefined) return false;
+  if (noteMissingNeeds(pass) === 'missing') return false;
   const { nextTime, runs = 0 } = record.powerEnforcement ?? {};
   if (nextTime !== undefined && !hasPassed(pass, nextTime)) return false;
   const { goalDelayMs: firstMs, goalDelayMaxMs: delayMsMax } = snapshot.timing;

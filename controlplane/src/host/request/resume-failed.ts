@@ -36,7 +36,8 @@ export function endRunnerStay(pass: Pass): boolean {
   if (status.state !== HostState.MANAGEABLE || !hasPassed(pass, until)) return false;
   // The user of the host, or the person in rescue, decides when it is switched off.
   if (status.inRescue || claimOfUse(status) !== undefined) return false;
-  if (holdOf(pass, HoldScope.POWER) !== undefined || noteMissingNeeds(pass)) return false;
+  if (holdOf(pass, HoldScope.POWER) !== undefined) return false;
+  if (noteMissingNeeds(pass) === 'missing') return false;
   startRun(pass, RunKind.POWER, actors.system, [{ step: engineSteps.off, arguments: {} }]);
   recordCause(
     pass,

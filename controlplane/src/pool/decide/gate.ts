@@ -11,7 +11,7 @@
  *    last one.
  */
 import { createHash } from 'node:crypto';
-import { create } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type HostUid,
@@ -123,51 +123,58 @@ export interface GateWant {
   readonly text: string;
 }
 
-/**
- * What a slot at the gate waits for; undefined: the host may go. `mayBegin`: nothing else holds it.
- * Sends the question to the webhook when it is due.
- */
-export function whatGateWants(
-  draft: PoolDraft,
+/** What holds a slot at the gate, and the question to its webhook as it is from now on. */
+export interface GateJudgement {
+  /** Undefined: the gate lets the host go. */
+  readonly want: GateWant | undefined;
+  /** Undefined: no webhook is asked. */
+  readonly call?: wire.PoolGateCall;
+}
+
+/** Judges a slot at the gate. `mayBegin`: nothing else holds the host. */
+export function judgeGate(
+  { record, nowMs }: PoolDraft,
   slot: RolloutSlot,
   mayBegin: boolean,
-  facts: GateFacts,
-): GateWant | undefined {
-  const { record, nowMs } = draft;
-  if (wantsApproval(record, slot)) return { kind: 'approval', text: 'waits for an approval' };
-  const url = record.pool?.spec?.rollout?.gate?.webhookUrl ?? '';
-  if (url === '') return undefined;
-  const call = callFor(record, slot, url);
-  if (call.proceeds && mayBegin) return undefined;
-  if (call.proceeds) {
-    call.proceeds = false;
-    call.said = '';
+  { policy, replica }: GateFacts,
+): GateJudgement {
+  if (wantsApproval(record, slot)) {
+    return { want: { kind: 'approval', text: 'waits for an approval' } };
   }
+  const url = record.pool?.spec?.rollout?.gate?.webhookUrl ?? '';
+  if (url === '') return { want: undefined };
+  const call = callOf(record, slot, url);
+  if (call.proceeds && mayBegin) return { want: undefined, call };
+  if (call.proceeds) Object.assign(call, { proceeds: false, said: '' });
   const receiver = originOf(url);
-  const problem = reachProblem(facts.policy, { step: 'webhook', arguments: { url } });
+  const problem = reachProblem(policy, { step: 'webhook', arguments: { url } });
   if (problem !== undefined) {
-    return { kind: 'policy', text: cut(`waits for ${receiver}: ${problem}`) };
+    const text = cut(`waits for ${receiver}: ${problem}`);
+    return { want: { kind: 'policy', text }, call };
   }
   const isDue = call.callTime === undefined && (msOf(call.notBefore) ?? 0) <= nowMs;
   const isLeft = call.callTime !== undefined && takeOverAtMs(call) <= nowMs;
   if (mayBegin && (isDue || isLeft)) {
-    call.callTime = timestampFromMs(nowMs);
-    call.caller = facts.replica;
+    Object.assign(call, { callTime: timestampFromMs(nowMs), caller: replica });
   }
   const response = call.said || 'it has not answered yet';
-  return { kind: 'webhook', text: `waits for ${receiver}: ${response}` };
+  return { want: { kind: 'webhook', text: `waits for ${receiver}: ${response}` }, call };
 }
 
-/** The question for a slot; another URL makes a new question. */
-function callFor(record: wire.PoolRecord, slot: RolloutSlot, url: string): wire.PoolGateCall {
+/** A copy of the question for a slot; another URL makes a new question. */
+function callOf(record: wire.PoolRecord, slot: RolloutSlot, url: string): wire.PoolGateCall {
   const found = record.gateCalls.find(({ slotNumber }) => slotNumber === slot.number);
   const urlDigest = digestOfUrl(url);
-  if (found?.urlDigest === urlDigest) return found;
-  record.gateCalls = record.gateCalls.filter((each) => each !== found);
+  if (found?.urlDigest === urlDigest) return clone(wire.PoolGateCallSchema, found);
   const number = (found?.number ?? 0) + 1;
-  const made = create(wire.PoolGateCallSchema, { slotNumber: slot.number, urlDigest, number });
-  record.gateCalls.push(made);
-  return made;
+  return create(wire.PoolGateCallSchema, { slotNumber: slot.number, urlDigest, number });
+}
+
+/** Keeps the question of a slot, in place of its earlier one. */
+export function keepGateCall(record: wire.PoolRecord, call: wire.PoolGateCall): void {
+  const at = record.gateCalls.findIndex(({ slotNumber }) => slotNumber === call.slotNumber);
+  if (at < 0) record.gateCalls.push(call);
+  else record.gateCalls[at] = call;
 }
 
 /** A URL may be long, and a record must have room for one question of each slot. */

@@ -41,7 +41,14 @@ import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
 import { ledgerEntryOf } from '../facts/written-run.ts';
 import { digestInImage } from '../policy/image-name.ts';
 import { fail, forgive } from './failures.ts';
-import { type GateFacts, needsGate, whatGateWants } from './gate.ts';
+import {
+  type GateFacts,
+  type GateJudgement,
+  type GateWant,
+  judgeGate,
+  keepGateCall,
+  needsGate,
+} from './gate.ts';
 import type { GateCapacity } from './gate-capacity.ts';
 import { inShort, truncate } from './slot-text.ts';
 import { stopOf } from './stops.ts';
@@ -218,8 +225,16 @@ interface AtGate {
 
 /** Lets it through, or says what it waits for; false: its slot is released. */
 function passGate(draft: PoolDraft, atGate: AtGate, facts: GateFacts, room: GateCapacity): boolean {
-  const { slot, host, stays } = atGate;
-  const passage = passageOf(draft, atGate, facts);
+  const { slot, host, stays, surveyed } = atGate;
+  const { record } = draft;
+  const why = host.keptBy ?? stopOf(surveyed, { isPinned: isPinned(record, slot.host) });
+  const holder = stays ?? why;
+  const isFree = holder === undefined && surveyed.opening.isOpen;
+  const { want, call }: GateJudgement = needsGate(record, isServing(host))
+    ? judgeGate(draft, slot, isFree, facts)
+    : { want: undefined };
+  if (call !== undefined) keepGateCall(record, call);
+  const passage = passageOf(draft, atGate, { want, holder, isFree });
   switch (passage.kind) {
     case 'go':
       room.take(host);
@@ -245,23 +260,24 @@ type Passage =
   /** It has waited too long. */
   | { readonly kind: 'release'; readonly message: string };
 
+/** What holds the host at the gate, the gate itself and anything else. */
+interface Holding {
+  readonly want: GateWant | undefined;
+  readonly holder: { readonly text: string } | undefined;
+  /** Nothing else holds it, and its window is open. */
+  readonly isFree: boolean;
+}
+
 function passageOf(
   draft: PoolDraft,
-  { slot, host, stays, surveyed }: AtGate,
-  facts: GateFacts,
+  { slot, stays }: AtGate,
+  { want, holder, isFree }: Holding,
 ): Passage {
-  const { record } = draft;
-  const why = host.keptBy ?? stopOf(surveyed, { isPinned: isPinned(record, slot.host) });
-  const holder = stays ?? why;
-  const isFree = holder === undefined && surveyed.opening.isOpen;
-  const gate = needsGate(record, isServing(host))
-    ? whatGateWants(draft, slot, isFree, facts)
-    : undefined;
-  if (gate?.kind === 'approval') {
-    return waitOrRelease(draft, slot, gate.text, 'nobody approved it in time');
+  if (want?.kind === 'approval') {
+    return waitOrRelease(draft, slot, want.text, 'nobody approved it in time');
   }
-  if (gate !== undefined) {
-    const { text } = stays ?? gate;
+  if (want !== undefined) {
+    const { text } = stays ?? want;
     return waitOrRelease(draft, slot, text, `not let through in time: it ${truncate(text)}`);
   }
   if (isFree) return { kind: 'go' };
