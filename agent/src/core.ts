@@ -349,12 +349,12 @@ function makeExecutor(
   drivers: BmcDrivers,
   orders: RunnerDispatcher,
   proofs: Proofs,
-  { bootState: bootMemory }: Pick<AgentSession, 'bootState'>,
+  { bootState }: Pick<AgentSession, 'bootState'>,
   onSwitchedOn: ExecutorParts['onSwitchedOn'],
 ): Executor {
   const { bootProfiles = [] } = config;
   const bootFirmware: BootFirmware = (hostUid) => {
-    const name = bootProfileOfHost(bootMemory(), hostUid);
+    const name = bootProfileOfHost(bootState(), hostUid);
     if (name === undefined) return { firmware: config.bmc.firmware };
     const found = bootProfiles.find((one) => one.name === name);
     return found ?? { problem: unknownProfile(name, bootProfiles) };

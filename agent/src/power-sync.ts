@@ -141,8 +141,8 @@ export class PowerSync implements PowerReadings {
         ? 0
         : Math.min(Math.max(sync.periodMs, periodShortestMs), periodLongestMs);
     const before = this.#targets;
-    const wantedHost = periodMs === 0 ? [] : sync.hosts.slice(0, hostsMax);
-    const wanted = wantedHost.filter(({ hostUid }) => !this.#forgotten.has(hostUid));
+    const listed = periodMs === 0 ? [] : sync.hosts.slice(0, hostsMax);
+    const wanted = listed.filter(({ hostUid }) => !this.#forgotten.has(hostUid));
     this.#generation = sync.generation;
     this.#targets = new Map(wanted.map((host) => [host.hostUid, keptOrNew(before, host)]));
     for (const target of before.values()) if (!this.#isWanted(target)) dismiss(target);

@@ -38,8 +38,8 @@ export interface ContextDependencies {
 
 /** The context of one attempt. */
 export function makeContext(attempt: Attempt, deps: ContextDependencies): OperationContext {
-  const { credentials, grants, lease, limits, sendProgress: tellProgress } = deps;
-  const report = throttle(deps.clock, () => tellProgress(attempt));
+  const { credentials, grants, lease, limits, sendProgress } = deps;
+  const report = throttle(deps.clock, () => sendProgress(attempt));
   let beginning: Promise<void> | undefined;
   return {
     signal: attempt.signal,

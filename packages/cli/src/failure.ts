@@ -98,7 +98,7 @@ export class WaitedTooLong extends Error {
 
 /** The awaited state is not reached without help any more. */
 export class GoalUnreachable extends Error {
-  override readonly name = 'NeverReached';
+  override readonly name = 'GoalUnreachable';
 }
 
 /** A person was asked and did not agree; nothing was done. */
@@ -119,7 +119,7 @@ export class NotPushed extends Error {
 
 /** The control plane, or the identity provider, could not be reached. */
 export class ServerUnreachable extends Error {
-  override readonly name = 'NotReached';
+  override readonly name = 'ServerUnreachable';
 }
 
 /** Nobody is signed in, or not any more. */

@@ -50,11 +50,7 @@ interface UnpreparedDisk {
  * compared with the order.
  */
 export async function prepareDevices(
-  {
-    devices,
-    order,
-    requestBegin: mayBegin,
-  }: Pick<StepContext, 'devices' | 'order' | 'requestBegin'>,
+  { devices, order, requestBegin }: Pick<StepContext, 'devices' | 'order' | 'requestBegin'>,
   listing: DeviceListing,
   access: DeviceAccess,
 ): Promise<PreparedDevice> {
@@ -62,9 +58,10 @@ export async function prepareDevices(
   const isReadOnly = access === 'read' || order.mode === agent.StepMode.CHECK;
   const waiting = isReadOnly ? [] : order.devices.flatMap((plan) => unprepared(plan, listing));
   if (waiting.length === 0) return { kind: 'ready', listing, done };
-  const may = await mayBegin();
-  if (may.kind !== 'granted') {
-    const message = may.kind === 'over' ? `not begun: ${may.reason}` : 'cancelled before it began';
+  const begin = await requestBegin();
+  if (begin.kind !== 'granted') {
+    const message =
+      begin.kind === 'over' ? `not begun: ${begin.reason}` : 'cancelled before it began';
     return { kind: 'failed', type: 'cancelled', message };
   }
   const problems: string[] = [];

@@ -60,7 +60,7 @@ interface HostWait {
 
 /**
  * Resolves with the host once it has reached `target`; `host` is the answer to the request that
- * started the work. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
+ * started the work. Rejects with `WorkFailed`, `GoalUnreachable`, `WaitedTooLong` or `Interrupted`.
  */
 export async function waitForHost(
   io: CommandIo,

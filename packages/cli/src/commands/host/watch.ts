@@ -80,7 +80,8 @@ export const watchHost = buildCommand({
 
 /**
  * Prints the events of the watch that `open` opens, about one host, or about all where `name` is
- * empty, until `--until` is reached. Rejects with `NeverReached` or `WaitedTooLong` when it is not.
+ * empty, until `--until` is reached. Rejects with `GoalUnreachable` or `WaitedTooLong` when it is
+ * not.
  */
 export function showUntil(
   io: CommandIo,

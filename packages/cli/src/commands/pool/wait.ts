@@ -17,7 +17,7 @@ import { isCurrent } from './watch.ts';
 
 /**
  * With `--wait` the pool once its hosts are on its image; otherwise the answer. Rejects with
- * `NeverReached` when that is not reached without help, with `WaitedTooLong` or `Interrupted`.
+ * `GoalUnreachable` when that is not reached without help, with `WaitedTooLong` or `Interrupted`.
  */
 export async function poolDone(
   io: CommandIo,

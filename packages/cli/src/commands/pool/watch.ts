@@ -100,7 +100,7 @@ function lateText({ flags, name, lastLines }: Watch): string {
 }
 
 /**
- * Whether its hosts are on its image. Throws `NeverReached` once they do not get there without
+ * Whether its hosts are on its image. Throws `GoalUnreachable` once they do not get there without
  * help: the rollout is halted, or the pool has gone back from the image.
  */
 export function isCurrent({ name, status }: Pool): boolean {

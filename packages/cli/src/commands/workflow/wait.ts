@@ -17,7 +17,7 @@ const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored', 'disabl
 
 /**
  * With `--wait` the workflow once the requested run has succeeded; else the answer. Rejects with
- * `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
+ * `WorkFailed`, `GoalUnreachable`, `WaitedTooLong` or `Interrupted`.
  */
 export async function workflowDone(
   io: CommandIo,
