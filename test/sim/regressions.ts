@@ -331,4 +331,9 @@ export const regressions: readonly Regression[] = [
     discovery: true,
     was: 'no operator accepted a restored store whose hosts were all at their goal',
   },
+  {
+    seed: 9_600_967,
+    hosts: 2,
+    was: 'a crash in a forced removal left a living host whose agent was told to forget it',
+  },
 ];

@@ -1,14 +1,13 @@
 /**
  * Cleanup after the removal of a host's record. A crash in between leaves only stale reservations.
  */
-import { fromBinary } from '@bufbuild/protobuf';
+import { clone, fromBinary } from '@bufbuild/protobuf';
 import { type HostId, RunPhase, store as wire } from '@rackwright/messages';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type StoreRevision, storeKey } from '@rackwright/store';
 import {
   deleteRecord,
   orUnavailable,
-  type RecordWriteResult,
   type RecordWriter,
   writeRecord,
 } from '../../records/index.ts';
@@ -17,24 +16,37 @@ import type { HostEvent } from '../pass/types.ts';
 import { releaseDisks } from './known-disks.ts';
 import { releaseReservations, releaseReserved } from './reservations.ts';
 
+/** A host's record as a pass found it. */
+interface FoundHost {
+  readonly key: string;
+  readonly record: wire.HostRecord;
+  readonly revision: StoreRevision;
+}
+
 /**
- * Deletes the record. Before that, the person's request is written into it, so that a repeated
- * request gets the same response although the host is gone.
+ * Writes the intent of a removal into the record that a request removes at once; otherwise it was
+ * written before. Nothing else of the removal is written earlier: a crash, or a lost write, would
+ * leave a host that stays, whose agent is told to forget it. The record keeps the request, too: a
+ * repeated one gets the same response although the host is gone. `removed`: the record after the
+ * removal.
  */
-export async function removeRecord(
-  writer: RecordWriter,
-  key: string,
-  record: wire.HostRecord,
-  revision: StoreRevision,
+export async function writeIntent(
+  writer: RecordWriter & { readonly crashPoint: CrashPoint },
+  { key, record, revision }: FoundHost,
+  removed: wire.HostRecord,
   event: HostEvent,
-): Promise<RecordWriteResult> {
-  let last = revision;
-  if (event.kind === 'request') {
-    const written = await writeRecord(writer, wire.HostRecordSchema, key, record, revision);
-    if (written.kind === 'conflict') return written;
-    last = written.revision;
+): Promise<{ readonly kind: 'ok'; readonly revision: StoreRevision } | { kind: 'conflict' }> {
+  if (event.kind !== 'request') return { kind: 'ok', revision };
+  const intended = clone(wire.HostRecordSchema, record);
+  const deletion = removed.host?.status?.deletion;
+  if (intended.host?.status !== undefined && deletion !== undefined) {
+    intended.host.status.deletion = deletion;
   }
-  return deleteRecord(writer, key, last);
+  intended.requestIds = removed.requestIds;
+  if (removed.change !== undefined) intended.change = removed.change;
+  const written = await writeRecord(writer, wire.HostRecordSchema, key, intended, revision);
+  if (written.kind === 'ok') writer.crashPoint('cp.removalIntended');
+  return written;
 }
 
 /** After the deletion of the record: releases everything that the host held. */

@@ -3,8 +3,9 @@
  * the agent has confirmed that it forgot the host (DESIGN §3, §7).
  *
  * Invariants:
- * 1. The order is: record of the remains, tombstone, deletion of the host's record. A crash in
- *    between leaves the host, and its removal begins again under the same names.
+ * 1. The order is: the intent in the host's record, record of the remains, tombstone, deletion of
+ *    the host's record. A crash in between leaves a host that is to be removed, and its removal
+ *    begins again under the same names. No host that stays is ever forgotten by its agent.
  * 2. The fence is lifted before the tombstone is removed: after a crash in between, the agent is
  *    asked again.
  */

@@ -23,6 +23,7 @@ import type { Cancel } from '@rackwright/platform';
 import { type StoreRevision, storeKey } from '@rackwright/store';
 import { Controller, type Lane, type Passes } from '../../loop/index.ts';
 import {
+  deleteRecord,
   idOf,
   idOfKey,
   readShared,
@@ -33,7 +34,7 @@ import {
 import { explainHost } from '../explain/explain.ts';
 import { HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import { noteDisks } from '../fleet/known-disks.ts';
-import { releaseEverything, removeRecord } from '../fleet/removal.ts';
+import { releaseEverything, writeIntent } from '../fleet/removal.ts';
 import { UsualDurations, type UsualTimes } from '../fleet/usual.ts';
 import { decideHost } from '../machine.ts';
 import {
@@ -329,14 +330,23 @@ export class Hosts {
     outcome: Exclude<HostDecision, { kind: 'refused' }>,
     event: HostEvent,
   ): Promise<PassWrite> {
+    let last = revision;
+    if (outcome.kind === 'removed') {
+      const intended = await writeIntent(
+        this.#deps,
+        { key, record: before, revision },
+        outcome.record,
+        event,
+      );
+      if (intended.kind === 'conflict') return intended;
+      last = intended.revision;
+    }
     const statements = await writeEvidence(this.#deps, before, outcome.effects);
     if (statements.size > 0) return { kind: 'statementsExist', statements };
     if (outcome.effects.some((effect) => effect.kind === 'certify')) {
       this.#deps.crashPoint('cp.certificatesStored');
     }
-    if (outcome.kind === 'removed') {
-      return removeRecord(this.#deps, key, outcome.record, revision, event);
-    }
+    if (outcome.kind === 'removed') return deleteRecord(this.#deps, key, last);
     const { uid = '' } = before.host ?? {};
     for (const effect of outcome.effects) {
       if (effect.kind === 'facts') await writeFacts(this.#deps, idOfKey(key), uid, effect.facts);
